@@ -1,0 +1,39 @@
+PYTHON ?= python3
+BIN := .venv/bin
+# The second name is what newer pips read for the build environment; older ones ignore it.
+INSTALL := PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt $(BIN)/pip install --quiet --disable-pip-version-check
+
+.PHONY: help demo test lint bench clean
+
+help: ## Show these lines
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST)
+
+demo: .venv/installed-server ## Show what the library does, on real weather data
+	$(BIN)/python -m sparsemean.lab.demo
+
+test: .venv/installed-all ## Run every test, the docstring examples and the README
+	$(BIN)/python -m pytest -n auto
+
+lint: .venv/installed-all ## Style, types and layers
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: .venv/installed-server ## Measure speed and memory
+	$(BIN)/python benchmarks/bench.py
+
+clean: ## Remove the virtual environment, caches and build results
+	rm -rf .venv build dist demo.html .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+.venv/bin/pip:
+	$(PYTHON) -m venv .venv
+
+.venv/installed-server: pyproject.toml constraints.txt | .venv/bin/pip
+	$(INSTALL) --editable '.[server]'
+	touch $@
+
+.venv/installed-all: pyproject.toml constraints.txt | .venv/bin/pip
+	$(INSTALL) --editable '.[server,test,lint]'
+	touch $@ .venv/installed-server

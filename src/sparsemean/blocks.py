@@ -1,0 +1,49 @@
+"""Blocks of a vector (layers, cluster centres): consecutive ranges with a weight and a correlation of their own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from sparsemean.payload import Doubles, Ints
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """Consecutive ranges of the given sizes.
+
+    >>> blocks = Blocks((2, 3))
+    >>> blocks.spread(np.array([1.0, 5.0]))
+    array([1., 1., 5., 5., 5.])
+    >>> blocks.sums(np.arange(5.0))
+    array([1., 9.])
+    """
+
+    sizes: tuple[int, ...]
+
+    @cached_property
+    def dim(self) -> int:
+        """Length of the whole vector."""
+        return sum(self.sizes)
+
+    @cached_property
+    def _starts(self) -> Ints:
+        return np.cumsum((0, *self.sizes[:-1]), dtype=np.int64)
+
+    def at(self, per_block: Doubles, coordinates: Ints) -> Doubles | float:
+        """The block's number at each coordinate; a plain number where there is one block."""
+        if len(self.sizes) == 1:
+            return float(per_block[0])
+        return per_block[np.searchsorted(self._starts, coordinates, side="right") - 1]
+
+    def spread(self, per_block: Doubles) -> Doubles:
+        """The block's number at every coordinate; a view of one number where there is one block."""
+        if len(self.sizes) == 1:
+            return np.broadcast_to(per_block, self.dim)
+        return np.repeat(per_block, self.sizes)
+
+    def sums(self, per_coordinate: Doubles) -> Doubles:
+        """One sum per block."""
+        return np.add.reduceat(per_coordinate, self._starts)

@@ -1,0 +1,179 @@
+"""Conformance checks that every scheme here passes, and that yours should.
+
+Each check raises ``CheckFailed`` with what was expected and what was seen. All randomness is seeded, and statistical
+bounds are wide enough (|z| < ``Z``, or Bonferroni over coordinates) that a correct member passes every time.
+
+>>> import sparsemean as sm
+>>> check_scheme(sm.Scheme(sm.RandK(0.25), sm.Spatial("max")), dim=24)
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from sparsemean import codec, theory
+from sparsemean.client import Client
+from sparsemean.encoders import Encoder, Stateful
+from sparsemean.errors import CheckFailed, PayloadError
+from sparsemean.payload import Doubles
+from sparsemean.run import Run
+from sparsemean.sampling import Key
+from sparsemean.schemes import Scheme
+from sparsemean.server import Server
+from sparsemean.simulation import simulate
+from sparsemean.totals import RoundTotals
+
+Z = 4.5
+
+
+def check_scheme(scheme: Scheme, dim: int = 40, nodes: int = 6, trials: int = 2000) -> None:
+    """All checks of this module."""
+    vectors = example_vectors(nodes, dim)
+    check_encoder(scheme.encoder, dim)
+    check_bytes(scheme, vectors)
+    check_refusals(scheme, vectors)
+    check_merge(scheme, vectors)
+    check_mean(scheme, vectors, trials)
+
+
+def example_vectors(nodes: int, dim: int, seed: int = 0) -> Doubles:
+    """Correlated vectors with a heavy coordinate, a zero coordinate and a node of another size."""
+    rng = np.random.default_rng(seed)
+    vectors = rng.normal(size=dim) + 0.7 * rng.normal(size=(nodes, dim))
+    vectors[:, 0] *= 8.0
+    vectors[:, -1] = 0.0
+    vectors[0] *= 3.0
+    return vectors
+
+
+def _require(kept: bool, message: str) -> None:
+    if not kept:
+        raise CheckFailed(message)
+
+
+def check_encoder(encoder: Encoder, dim: int, trials: int = 2000) -> None:
+    """Encoding is pure, its payload fits its layout, and unbiasedness and ω are as declared."""
+    vector = example_vectors(1, dim)[0]
+    state = encoder.start(dim) if isinstance(encoder, Stateful) else {}
+    payloads = [encoder.encode(vector, Key(1, trial, "node"), state) for trial in range(trials)]
+    again = encoder.encode(vector, Key(1, 0, "node"), state)
+    first = payloads[0]
+    if first is None or again is None:
+        raise CheckFailed("the first payload of a node may not be skipped: the server knows nothing of it yet")
+    _require(np.array_equal(first.dense(dim), again.dense(dim)), "encoding the same vector twice gives two payloads")
+    for payload in payloads:
+        for part, layout in zip(payload.parts if payload else (), encoder.layout(dim), strict=True):
+            counted = part.values.size == layout.count if layout.fixed else part.values.size <= layout.count
+            _require(counted, f"{part.values.size} values where the layout says {layout.count}")
+            _require(part.scale == layout.scale, f"scale {part.scale} where the layout says {layout.scale}")
+            _require(np.unique(part.coordinates).size == part.coordinates.size, "a coordinate comes twice in one part")
+    omega = encoder.omega(dim)
+    _require((omega is None) != encoder.facts.unbiased, "ω is None exactly where the encoder is biased")
+    if omega is not None:
+        dense = np.array([payload.dense(dim) for payload in payloads if payload is not None])
+        _check_unbiased(dense, vector, "the encoder")
+        errors = np.sum((dense - vector) ** 2, axis=1)
+        bound = omega * np.sum(vector**2)
+        slack = Z * errors.std() / math.sqrt(trials) + 1e-9 * bound
+        _require(errors.mean() <= bound + slack, f"mean error {errors.mean():.4g} exceeds ω‖x‖² = {bound:.4g}")
+
+
+def check_bytes(scheme: Scheme, vectors: Doubles) -> None:
+    """Bytes come back as the payload, have the announced length, and depend on nothing but vector, round and node."""
+    run = Run(scheme, vectors.shape[1], seed=3)
+    for i, vector in enumerate(vectors):
+        client = Client(run, f"node-{i}")
+        blob = client.encode(vector, round=5)
+        _require(blob == client.encode(vector, round=5), "encode is not idempotent")
+        _require(blob == Client(run, f"node-{i}").encode(vector, round=5), "a second client gives other bytes")
+        exact = len(blob) == run.payload_bytes if run.payload_fixed else len(blob) <= run.payload_bytes
+        _require(exact, f"{len(blob)} bytes where payload_bytes says {run.payload_bytes}")
+        payload = codec.read_payload(run, client.node, *codec.open_frame(run, client.node, blob))
+        _require(codec.pack(run, client.node, 5, payload) == blob, "unpacking and packing again changes the bytes")
+
+
+def check_refusals(scheme: Scheme, vectors: Doubles) -> None:
+    """Damaged, foreign, late and conflicting payloads are refused and change nothing; a repeated one is harmless."""
+    run = Run(scheme, vectors.shape[1], seed=3)
+    server = Server(run, round=1)
+    client = Client(run, "a")
+    good = client.encode(vectors[0], round=1)
+    receipt = server.accept("a", good)
+    before = server.digest()
+    _require(server.accept("a", good) == receipt, "the same payload again gives another receipt")
+    flipped = bytes([*good[:-1], good[-1] ^ 1])
+    other_run = Client(Run(scheme, vectors.shape[1], seed=4), "b").encode(vectors[0], round=1)
+    bad = {
+        "truncated": ("b", good[:-1]),
+        "damaged": ("b", flipped),
+        "of another node": ("b", good),
+        "of another run": ("b", other_run),
+        "late": ("b", Client(run, "b").encode(vectors[0], round=0)),
+        "early": ("b", Client(run, "b").encode(vectors[0], round=2)),
+        "conflicting": ("a", Client(run, "a").encode(vectors[1] + 1.0, round=1)),
+    }
+    for what, (node, blob) in bad.items():
+        try:
+            server.accept(node, blob)
+        except PayloadError:
+            _require(server.digest() == before, f"a {what} payload changed the server")
+        else:
+            raise CheckFailed(f"a payload that is {what} was accepted")
+
+
+def check_merge(scheme: Scheme, vectors: Doubles) -> None:
+    """Totals of two halves, merged, are the totals of all."""
+    run = Run(scheme, vectors.shape[1], seed=3)
+    whole, left, right = (RoundTotals(run.ranges, moments=run.share is not None) for _ in range(3))
+    for i, vector in enumerate(vectors):
+        node = f"node-{i}"
+        payload = codec.read_payload(run, node, *codec.open_frame(run, node, Client(run, node).encode(vector, round=0)))
+        for totals in (whole, left if i % 2 else right):
+            totals.add(np.ones(1), payload.parts if payload else ())
+    left.merge(right)
+    same = np.allclose(left.sums, whole.sums, rtol=1e-12, atol=1e-12) and np.array_equal(left.counts, whole.counts)
+    _require(same, "merged totals differ from streamed ones")
+
+
+def check_mean(scheme: Scheme, vectors: Doubles, trials: int) -> None:
+    """An unbiased scheme is unbiased through the bytes; its error is the exact one, and so is its own estimate of it."""
+    nodes, dim = vectors.shape
+    estimates = [simulate(Run(scheme, dim, seed=trial), vectors[None])[0] for trial in range(trials)]
+    truth = vectors.mean(axis=0)
+    means = np.array([estimate.mean for estimate in estimates])
+    if scheme.unbiased:
+        _check_unbiased(means, truth, "the estimate")
+    run = Run(scheme, dim)
+    if run.share is None or scheme.decoder.T is None:
+        return
+    r1, r2 = theory.correlation(vectors)
+    exact = theory.spatial_mse(r1, r2, nodes, run.share, scheme.decoder.T)
+    measured = np.sum((means - truth) ** 2, axis=1)
+    _check_average(measured, exact, "the squared error")
+    _check_average(np.array([estimate.error for estimate in estimates], float), exact, "Estimate.error")
+
+
+def _check_unbiased(samples: Doubles, truth: Doubles, what: str) -> None:
+    """Bernstein's bound per coordinate at Bonferroni's level: z·σ/√N + z²·max/(3N), plus the rounding of float32."""
+    trials, dim = samples.shape
+    largest = float(np.abs(samples).max(initial=0.0))
+    z = Z + math.sqrt(2.0 * math.log(dim))
+    spread = samples.std(axis=0) / math.sqrt(trials)
+    bound = z * spread + z * z * largest / (3.0 * trials) + 1e-6 * largest
+    off = np.abs(samples.mean(axis=0) - truth)
+    worst = int(np.argmax(off - bound))
+    _require(
+        bool(off[worst] <= bound[worst]),
+        f"{what} is declared unbiased, but coordinate {worst} is off by {off[worst]:.4g} where {bound[worst]:.4g} is allowed",
+    )
+
+
+def _check_average(samples: Doubles, exact: float, what: str) -> None:
+    spread = samples.std() / math.sqrt(samples.size)
+    off = abs(samples.mean() - exact)
+    _require(
+        bool(off <= Z * spread + 1e-6 * exact + 1e-12),
+        f"{what} is {samples.mean():.6g} ± {spread:.2g} on average where the formula says {exact:.6g}",
+    )

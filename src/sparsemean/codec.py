@@ -1,0 +1,69 @@
+"""Payload ↔ bytes of a run: what binds a frame to its run, node and round."""
+
+from __future__ import annotations
+
+import hashlib
+
+from sparsemean.errors import ForeignPayload, MalformedPayload
+from sparsemean.payload import Payload
+from sparsemean.run import Run
+from sparsemean.wire import frame, parts
+from sparsemean.wire.frame import Header
+from sparsemean.wire.reader import Reader
+from sparsemean.wire.values import value_kind
+
+
+def node_digest(node: str) -> bytes:
+    """Eight bytes that stand for a node's name in its frames."""
+    return hashlib.blake2b(node.encode(), digest_size=8).digest()
+
+
+def pack(run: Run, node: str, round: int, payload: Payload | None, basis: int = 0) -> bytes:
+    """The frame for a payload; for None, the header that says "unchanged"."""
+    kind = value_kind(run.scheme.values)
+    sent = payload.parts if payload is not None else ()
+    body = b"".join(
+        parts.pack(part, layout, run.dim, kind) for part, layout in zip(sent, run.layout if sent else (), strict=True)
+    )
+    header = Header(
+        kind=frame.UNCHANGED if payload is None else frame.VALUES,
+        values=kind.code,
+        parts=len(sent),
+        scheme=run.scheme_digest,
+        run=run.run_digest,
+        node=node_digest(node),
+        round=round,
+        dim=run.dim,
+        basis=basis,
+    )
+    return frame.pack(header, body)
+
+
+def open_frame(run: Run, node: str, blob: bytes) -> tuple[Header, memoryview]:
+    """Header and body of a frame of this run and node; whether its round is right is for the caller to say."""
+    header, body = frame.unpack(memoryview(blob))
+    if header.scheme != run.scheme_digest:
+        raise ForeignPayload("the payload was made with another encoder, value kind or version; give the node this Run")
+    if header.run != run.run_digest or header.dim != run.dim:
+        raise ForeignPayload("the payload belongs to a run with another dim, blocks or seed; give the node this Run")
+    if header.node != node_digest(node):
+        raise ForeignPayload(f"the payload was not made by node {node!r}; check which client sent it")
+    if header.values != value_kind(run.scheme.values).code:
+        raise MalformedPayload("the frame's value kind contradicts its digest")
+    return header, body
+
+
+def read_payload(run: Run, node: str, header: Header, body: memoryview) -> Payload | None:
+    """The payload in an opened frame; None where it says "unchanged"."""
+    if header.kind == frame.UNCHANGED:
+        if not run.scheme.encoder.facts.skips:
+            raise MalformedPayload("the frame says 'unchanged', which only nodes of a Lazy encoder may say")
+        return None
+    if header.parts != len(run.layout):
+        raise MalformedPayload(f"the frame has {header.parts} parts where the encoder makes {len(run.layout)}")
+    reader = Reader(body)
+    kind = value_kind(run.scheme.values)
+    key = run.key(node, header.round)
+    read = tuple(parts.unpack(reader, layout, run.dim, kind, key) for layout in run.layout)
+    reader.finish()
+    return Payload(read)

@@ -1,0 +1,28 @@
+"""Encoders: vector → Payload, one a file."""
+
+from sparsemean.encoders.base import Encoder, Facts, State, Stateful
+from sparsemean.encoders.difference import Difference
+from sparsemean.encoders.error_feedback import ErrorFeedback
+from sparsemean.encoders.identity import Identity
+from sparsemean.encoders.induced import Induced
+from sparsemean.encoders.lazy import Lazy
+from sparsemean.encoders.rand_k import RandK
+from sparsemean.encoders.rtop_k import RTopK
+from sparsemean.encoders.top_k import TopK
+from sparsemean.encoders.wangni import Wangni
+
+__all__ = [
+    "Difference",
+    "Encoder",
+    "ErrorFeedback",
+    "Facts",
+    "Identity",
+    "Induced",
+    "Lazy",
+    "RTopK",
+    "RandK",
+    "State",
+    "Stateful",
+    "TopK",
+    "Wangni",
+]

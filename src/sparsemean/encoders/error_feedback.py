@@ -1,0 +1,56 @@
+"""Error feedback (Stich et al. 2018; Karimireddy et al. 2019): what was not sent is added to the next vector."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from sparsemean.encoders.base import Encoder, Facts, State, Stateful, require_stateless
+from sparsemean.payload import Floats, Layout, Payload
+from sparsemean.sampling import Key
+
+
+@dataclass(frozen=True)
+class ErrorFeedback(Stateful):
+    """Sends C(x + e) / (1 + ω) and keeps e ← x + e − what was sent.
+
+    The division turns an unbiased encoder into a contraction (for RandK: the values as they are, without d/k); with
+    the full scale the remembered error would grow without bound. Each mean is biased; their running sum is not far off.
+
+    >>> from sparsemean.encoders import RandK
+    >>> ErrorFeedback(RandK(10)).layout(100)[0].scale
+    1.0
+    """
+
+    encoder: Encoder
+
+    def __post_init__(self) -> None:
+        require_stateless(self.encoder, "ErrorFeedback")
+
+    @property
+    def facts(self) -> Facts:
+        return Facts(raw=False, uniform=False, unbiased=False)
+
+    def _scale(self, inner: float, dim: int) -> float:
+        omega = self.encoder.omega(dim)
+        return 1.0 if self.encoder.facts.raw or omega is None else inner / (1.0 + omega)
+
+    def layout(self, dim: int) -> tuple[Layout, ...]:
+        return tuple(replace(layout, scale=self._scale(layout.scale, dim)) for layout in self.encoder.layout(dim))
+
+    def omega(self, dim: int) -> None:
+        return None
+
+    def start(self, dim: int) -> State:
+        return {"error": np.zeros(dim)}
+
+    def encode(self, vector: Floats, key: Key, state: State) -> Payload | None:
+        inner = self.encoder.encode(vector + state["error"], key, {})
+        if inner is None:
+            return None
+        return Payload(tuple(replace(part, scale=self._scale(part.scale, vector.size)) for part in inner.parts))
+
+    def advance(self, vector: Floats, payload: Payload | None, state: State) -> State:
+        sent = 0.0 if payload is None else payload.dense(vector.size)
+        return {"error": vector + state["error"] - sent}

@@ -1,0 +1,50 @@
+"""rTop-k: k at random out of the r largest (Barnes et al. 2020)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from sparsemean.encoders.base import Encoder, Facts, State
+from sparsemean.encoders.top_k import largest
+from sparsemean.errors import InvalidInput
+from sparsemean.payload import Floats, Layout, Part, Payload
+from sparsemean.sampling import Key, coordinates
+from sparsemean.size import Size, check_size, count
+
+
+@dataclass(frozen=True)
+class RTopK(Encoder):
+    """k of the r = ⌈over · k⌉ largest entries, drawn at random, sent as they are. Biased.
+
+    >>> RTopK(10, over=2.0).candidates(100)
+    20
+    """
+
+    k: Size
+    over: float = 2.0
+
+    def __post_init__(self) -> None:
+        check_size(self.k)
+        if not self.over >= 1.0:
+            raise InvalidInput(f"over is how many candidates stand behind each value sent, at least 1; got {self.over}")
+
+    @property
+    def facts(self) -> Facts:
+        return Facts(raw=True, uniform=False, unbiased=False)
+
+    def candidates(self, dim: int) -> int:
+        """r, never more than the dimension."""
+        return int(min(float(dim), np.ceil(self.over * count(self.k, dim))))
+
+    def layout(self, dim: int) -> tuple[Layout, ...]:
+        return (Layout("listed", count(self.k, dim)),)
+
+    def omega(self, dim: int) -> None:
+        return None
+
+    def encode(self, vector: Floats, key: Key, state: State) -> Payload:
+        ranked = largest(vector, self.candidates(vector.size))
+        chosen = ranked[np.sort(coordinates(key, ranked.size, count(self.k, vector.size)))]
+        return Payload((Part(chosen, vector[chosen]),))

@@ -1,0 +1,60 @@
+"""Checks of what users hand over: names, vectors, weights, rounds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from sparsemean.errors import InvalidInput
+from sparsemean.payload import Doubles, Floats
+
+LARGEST_WEIGHT = 1e30
+
+
+def node_name(node: str) -> str:
+    """A name that is not empty and can be written as UTF-8."""
+    if not isinstance(node, str) or not node:
+        raise InvalidInput(f"a node is named by a non-empty string, got {node!r}")
+    try:
+        node.encode()
+    except UnicodeEncodeError:
+        raise InvalidInput(f"the node name {node!r} cannot be written as UTF-8") from None
+    return node
+
+
+def round_number(round: int) -> int:
+    """A round from 0 to 2^63 − 1."""
+    if isinstance(round, bool) or not isinstance(round, int | np.integer) or not 0 <= round < 1 << 63:
+        raise InvalidInput(f"a round is an int from 0 on, got {round!r}")
+    return int(round)
+
+
+def vector_of(vector: npt.ArrayLike, dim: int) -> Floats:
+    """A finite real vector of that dimension, float32 or float64."""
+    try:
+        array = np.asarray(vector)
+        real = array if array.dtype in (np.float32, np.float64) else array.astype(np.float64, casting="same_kind")
+    except (TypeError, ValueError):
+        raise InvalidInput("a vector is an array of real numbers") from None
+    if real.shape != (dim,):
+        raise InvalidInput(f"the run is for vectors of shape ({dim},), got {real.shape}; flatten or make another Run")
+    if not np.all(np.isfinite(real)):
+        raise InvalidInput(
+            f"the vector has {np.count_nonzero(~np.isfinite(real))} NaN or infinite entries; repair them first"
+        )
+    return real
+
+
+def weight_of(weight: float | Sequence[float] | Doubles, blocks: int) -> Doubles:
+    """One weight per block, finite and not negative."""
+    try:
+        array = np.asarray(weight, np.float64)
+    except (TypeError, ValueError):
+        raise InvalidInput(f"a weight is a number, or one number per block, got {weight!r}") from None
+    if array.shape not in ((), (blocks,)):
+        raise InvalidInput(f"a weight is one number or {blocks} (one per block), got shape {array.shape}")
+    if not np.all((array >= 0) & (array <= LARGEST_WEIGHT)):
+        raise InvalidInput(f"weights lie between 0 and {LARGEST_WEIGHT:g}, got {weight!r}")
+    return np.broadcast_to(array, (blocks,)).copy()

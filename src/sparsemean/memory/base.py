@@ -1,0 +1,79 @@
+"""What a memory is: the server's expectation of each node, fixed before the round, learnt from after it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sparsemean.blocks import Blocks
+from sparsemean.encoders import Encoder
+from sparsemean.payload import Doubles, Ints, Payload
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """What one node sent in a round; ``payload`` is None where it said "unchanged"."""
+
+    node: str
+    weight: Doubles
+    payload: Payload | None
+
+
+class Recollection(ABC):
+    """The state of a memory. Arrays are large, so everything here updates in place."""
+
+    @abstractmethod
+    def expected(self, node: str, coordinates: Ints) -> Doubles | float:
+        """b_i at these coordinates: what is subtracted from the values that came."""
+
+    @abstractmethod
+    def mean(self, weights: Mapping[str, Doubles]) -> Doubles | float:
+        """Weighted mean of b_i over these nodes: O(d), and O(d) more for each whose weight is not what it last was."""
+
+    @abstractmethod
+    def learn(self, round: int, arrivals: Sequence[Arrival], estimate: Doubles | None) -> None:
+        """Take in a round that is over; ``estimate`` is None where the round was skipped."""
+
+    @abstractmethod
+    def forget(self, node: str) -> None:
+        """Drop what is known of a node; no-op for a node never seen."""
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What a memory asks of the encoder, and how it remembers.
+
+    - ``needs_raw``: it subtracts values of x, so the encoder must send x itself
+    - ``per_node``: it remembers every node by itself, and so needs the payloads of a round until its end
+    - ``adds_offset``: it keeps the state that a Difference encoder builds on
+    """
+
+    needs_raw: bool = False
+    per_node: bool = False
+    adds_offset: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What a memory is built for: the blocks of the vectors, their encoder, the type of the values that come."""
+
+    blocks: Blocks
+    encoder: Encoder
+    dtype: np.dtype[np.floating[Any]]
+
+
+class Memory(ABC):
+    """The kind of memory a scheme has. Members are frozen dataclasses."""
+
+    @property
+    @abstractmethod
+    def facts(self) -> Facts:
+        """What it asks of the encoder, and how it remembers."""
+
+    @abstractmethod
+    def start(self, setting: Setting) -> Recollection:
+        """The empty memory."""

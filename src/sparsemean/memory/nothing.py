@@ -1,0 +1,35 @@
+"""No memory: every value is news."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from sparsemean.memory.base import Arrival, Facts, Memory, Recollection, Setting
+from sparsemean.payload import Doubles, Ints
+
+
+@dataclass(frozen=True)
+class Nothing(Memory):
+    """Expects 0 of everybody; what ``memory=None`` stands for."""
+
+    @property
+    def facts(self) -> Facts:
+        return Facts()
+
+    def start(self, setting: Setting) -> Recollection:
+        return _Blank()
+
+
+class _Blank(Recollection):
+    def expected(self, node: str, coordinates: Ints) -> float:
+        return 0.0
+
+    def mean(self, weights: Mapping[str, Doubles]) -> float:
+        return 0.0
+
+    def learn(self, round: int, arrivals: Sequence[Arrival], estimate: Doubles | None) -> None:
+        pass
+
+    def forget(self, node: str) -> None:
+        pass

@@ -1,0 +1,48 @@
+"""The server's copy of the states that Difference encoders keep (DIANA)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from sparsemean.encoders import Difference
+from sparsemean.errors import IncompatibleScheme
+from sparsemean.memory.base import Facts, Memory, Recollection, Setting
+from sparsemean.memory.table import Row, Table
+from sparsemean.payload import Floats, Ints, Part
+
+
+@dataclass(frozen=True)
+class Offset(Memory):
+    """Adds mean(h_i) to the decoded differences; h_i ← h_i + step · difference, as at the node."""
+
+    @property
+    def facts(self) -> Facts:
+        return Facts(per_node=True, adds_offset=True)
+
+    def start(self, setting: Setting) -> Recollection:
+        if not isinstance(setting.encoder, Difference):
+            raise IncompatibleScheme(f"Offset follows the state of a Difference encoder, not {setting.encoder!r}")
+        return Table(setting.blocks, partial(NodeState, setting.encoder.step_in(setting.blocks.dim)))
+
+
+class NodeState(Row):
+    """h_i as the node has it: the same additions in the same order."""
+
+    def __init__(self, step: float, dim: int) -> None:
+        self._step = step
+        self._h = np.zeros(dim)
+
+    def values(self) -> Floats:
+        return self._h
+
+    def expected(self, coordinates: Ints) -> float:
+        return 0.0
+
+    def receive(self, part: Part) -> None:
+        self._h[part.coordinates] += self._step * part.scale * part.values.astype(np.float64)
+
+    def clear(self, coordinates: Ints) -> None:
+        self._h[coordinates] = 0.0

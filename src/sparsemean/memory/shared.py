@@ -1,0 +1,44 @@
+"""The paper's O(d) memory: every node is expected to send the previous estimate (end of Section 4, Appendix D)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from sparsemean.memory.base import Arrival, Facts, Memory, Recollection, Setting
+from sparsemean.payload import Doubles, Ints
+
+
+@dataclass(frozen=True)
+class Shared(Memory):
+    """b_i = last round's estimate for all i. It feeds its own error back and diverges where n·k is small against d.
+
+    The server warns when the factor of that feedback, ``theory.feedback_factor``, is 1 or more.
+    """
+
+    @property
+    def facts(self) -> Facts:
+        return Facts(needs_raw=True)
+
+    def start(self, setting: Setting) -> Recollection:
+        return _Previous(np.zeros(setting.blocks.dim))
+
+
+class _Previous(Recollection):
+    def __init__(self, estimate: Doubles) -> None:
+        self.estimate = estimate
+
+    def expected(self, node: str, coordinates: Ints) -> Doubles:
+        return self.estimate[coordinates]
+
+    def mean(self, weights: Mapping[str, Doubles]) -> Doubles:
+        return self.estimate
+
+    def learn(self, round: int, arrivals: Sequence[Arrival], estimate: Doubles | None) -> None:
+        if estimate is not None:
+            self.estimate = estimate.copy()
+
+    def forget(self, node: str) -> None:
+        pass

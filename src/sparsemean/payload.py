@@ -1,0 +1,65 @@
+"""What a node sends, before it is bytes: parts of (coordinates, values, scale), and how each part travels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.floating[Any]]
+Doubles = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Values at distinct coordinates; the vector it stands for is ``scale · values`` there and 0 elsewhere."""
+
+    coordinates: Ints
+    values: Floats
+    scale: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Payload:
+    """One or more parts; the vector they stand for is the sum of theirs."""
+
+    parts: tuple[Part, ...]
+
+    def dense(self, dim: int) -> Doubles:
+        """The vector this payload stands for.
+
+        >>> Payload((Part(np.array([2]), np.array([5.0]), scale=2.0),)).dense(4)
+        array([ 0.,  0., 10.,  0.])
+        """
+        vector = np.zeros(dim)
+        for part in self.parts:
+            vector[part.coordinates] += part.scale * part.values.astype(np.float64)
+        return vector
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How one part travels; both sides derive it from the encoder and the dimension, so it is never on the wire.
+
+    ``where`` says how the receiver learns the coordinates:
+
+    - ``all``: every coordinate in order
+    - ``seeded``: re-drawn from the key (seed, round, node); ``shared``: from the key (seed, round)
+    - ``listed``: packed on the wire
+    - ``levelled``: packed on the wire, and values of the smallest magnitude travel as signs
+
+    ``count`` is the exact number of values for the first three, the largest possible one for the others.
+    """
+
+    where: Literal["all", "seeded", "shared", "listed", "levelled"]
+    count: int
+    scale: float = 1.0
+    part: int = 0
+
+    @property
+    def fixed(self) -> bool:
+        """Whether every payload with this layout has the same length."""
+        return self.where in ("all", "seeded", "shared")

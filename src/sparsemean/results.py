@@ -1,0 +1,66 @@
+"""What the server hands back: a receipt for each payload, an estimate for each round."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from sparsemean.payload import Doubles
+
+
+def blob_digest(blob: bytes) -> str:
+    """Sixteen bytes, in hex, that stand for a payload."""
+    return hashlib.blake2b(blob, digest_size=16).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """The server has taken this payload; the node may move its state on. Plain strings and ints, so JSON carries it."""
+
+    node: str
+    round: int
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class Correlation:
+    """R1 = Σ‖y_i‖² and R2 = ‖Σ y_i‖² − R1, estimated from what arrived, with the standard error of R2.
+
+    y_i is the weighted x_i less what the memory expected of it.
+    """
+
+    r1: float
+    r2: float
+    r2_se: float
+
+    @property
+    def ratio(self) -> float:
+        """R2/R1, what Spatial's T wants to know; it can leave [−1, n − 1] by chance. 0 where nothing arrived."""
+        return self.r2 / self.r1 if self.r1 > 0 else 0.0
+
+    @property
+    def ratio_se(self) -> float:
+        """Standard error of the ratio, taking R1 as known (its own error is far smaller)."""
+        return self.r2_se / self.r1 if self.r1 > 0 else math.inf
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """The mean of a round and how good it is.
+
+    ``error`` estimates E‖mean − truth‖² from what arrived, without bias, so it can be negative; ``error_se`` is its
+    standard error. Both are None where no formula holds (biased or pre-scaled encoders).
+    """
+
+    mean: Doubles
+    round: int
+    nodes: tuple[str, ...]
+    counts: npt.NDArray[np.int32] = field(repr=False)
+    bytes: int
+    error: float | None
+    error_se: float | None
+    correlation: Correlation | None

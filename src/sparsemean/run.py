@@ -1,0 +1,151 @@
+"""Run: what nodes and server agree on before the first round."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from sparsemean import decoders, encoders, memory, sampling, size
+from sparsemean.blocks import Blocks
+from sparsemean.errors import InvalidInput
+from sparsemean.payload import Layout
+from sparsemean.schemes import Scheme
+from sparsemean.wire import frame, parts
+from sparsemean.wire.values import value_kind
+
+MEMBERS = (
+    *(encoders.Identity, encoders.RandK, encoders.TopK, encoders.RTopK, encoders.Wangni, encoders.Induced),
+    *(encoders.ErrorFeedback, encoders.Difference, encoders.Lazy, size.Half),
+    *(decoders.Mean, decoders.Spatial),
+    *(memory.Nothing, memory.Shared, memory.PerNode, memory.Window, memory.Offset),
+)
+LARGEST_DIM = 1 << 40
+
+
+@dataclass(frozen=True, init=False)
+class Run:
+    """A scheme for vectors of one dimension, with a seed: everything both sides derive coordinates and sizes from.
+
+    >>> from sparsemean.schemes import named
+    >>> run = Run(named("rand-k", k=0.01), dim=10**6, seed=7)
+    >>> run.payload_bytes
+    40064
+    >>> Run.from_json(run.to_json()) == run
+    True
+    """
+
+    scheme: Scheme
+    dim: int
+    seed: int
+    blocks: tuple[int, ...]
+
+    def __init__(self, scheme: Scheme, dim: int, seed: int = 0, blocks: Sequence[int] | None = None) -> None:
+        if not isinstance(scheme, Scheme):
+            raise InvalidInput(f'a Run takes a Scheme, such as named("rand-k", k=0.1), not {scheme!r}')
+        for name, number, limit in (("dim", dim, LARGEST_DIM), ("seed", seed, (1 << 64) - 1)):
+            if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number <= limit:
+                raise InvalidInput(f"{name} is an int from {int(name == 'dim')} to {limit}, got {number!r}")
+        sizes = (dim,) if blocks is None else tuple(int(block) for block in blocks)
+        if dim < 1 or sum(sizes) != dim or min(sizes) < 1:
+            raise InvalidInput(f"blocks are sizes of at least 1 that sum to dim = {dim} ≥ 1, got {blocks!r}")
+        object.__setattr__(self, "scheme", scheme)
+        object.__setattr__(self, "dim", dim)
+        object.__setattr__(self, "seed", seed)
+        object.__setattr__(self, "blocks", sizes)
+        _ = self.layout  # refuses a k that does not fit the dimension
+
+    @cached_property
+    def layout(self) -> tuple[Layout, ...]:
+        """How each part of a payload travels."""
+        return self.scheme.encoder.layout(self.dim)
+
+    @cached_property
+    def share(self) -> float | None:
+        """p = k/d where every coordinate is sent with exactly that probability, else None."""
+        return self.layout[0].count / self.dim if self.scheme.encoder.facts.uniform else None
+
+    @cached_property
+    def ranges(self) -> Blocks:
+        """The blocks as ranges of coordinates."""
+        return Blocks(self.blocks)
+
+    @cached_property
+    def payload_bytes(self) -> int:
+        """Length of a payload: exact where ``payload_fixed``, else the most that any vector can need."""
+        kind = value_kind(self.scheme.values)
+        return frame.HEADER_BYTES + sum(parts.most_bytes(layout, self.dim, kind) for layout in self.layout)
+
+    @property
+    def payload_fixed(self) -> bool:
+        """Whether every payload has exactly ``payload_bytes`` bytes."""
+        return all(layout.fixed for layout in self.layout) and not self.scheme.encoder.facts.skips
+
+    def key(self, node: str, round: int) -> sampling.Key:
+        """The key from which this node's randomness in this round is derived."""
+        return sampling.Key(self.seed, round, node)
+
+    @cached_property
+    def scheme_digest(self) -> bytes:
+        """Eight bytes that change with the encoder, the value kind or a version of the formats."""
+        versions = {"frame": frame.VERSION, "sampling": sampling.VERSION}
+        return _digest({**versions, "encoder": _describe(self.scheme.encoder), "values": self.scheme.values})
+
+    @cached_property
+    def run_digest(self) -> bytes:
+        """Eight bytes that change with the scheme digest, the dimension, the blocks or the seed."""
+        setting = {"dim": self.dim, "blocks": list(self.blocks), "seed": self.seed}
+        return _digest({"scheme": self.scheme_digest.hex(), **setting})
+
+    @property
+    def digest(self) -> str:
+        """What payloads are bound to; decoder and memory are the server's own business and not part of it."""
+        return self.run_digest.hex()
+
+    def to_json(self) -> str:
+        """The run as text, for the other side or for keeping."""
+        setting = {"dim": self.dim, "seed": self.seed, "blocks": list(self.blocks)}
+        return json.dumps({"scheme": _describe(self.scheme), **setting}, sort_keys=True)
+
+    @staticmethod
+    def from_json(text: str, members: Sequence[type] = ()) -> Run:
+        """The run that ``to_json`` wrote; ``members`` are classes of your own that it uses."""
+        known = {member.__name__: member for member in (*MEMBERS, *members)}
+        try:
+            fields = json.loads(text)
+            scheme = Scheme(
+                **{name: _rebuild(value, known) for name, value in fields["scheme"].items() if name != "type"}
+            )
+            return Run(scheme, fields["dim"], fields["seed"], fields["blocks"])
+        except (KeyError, TypeError, AttributeError, json.JSONDecodeError) as error:
+            raise InvalidInput(f"this is not a run written by to_json: {error}") from None
+
+
+def _digest(content: dict[str, Any]) -> bytes:
+    canonical = json.dumps(content, sort_keys=True, separators=(",", ":"))
+    return hashlib.blake2b(canonical.encode(), digest_size=8).digest()
+
+
+def _describe(member: object) -> Any:
+    """A member as plain JSON: its type and its fields."""
+    if dataclasses.is_dataclass(member):
+        fields = {field.name: _describe(getattr(member, field.name)) for field in dataclasses.fields(member)}
+        return {"type": type(member).__name__, **fields}
+    if isinstance(member, tuple):
+        return [_describe(item) for item in member]
+    if member is None or isinstance(member, bool | int | float | str):
+        return member
+    raise InvalidInput(f"{member!r} cannot be written down; give Spatial a table= instead of a function")
+
+
+def _rebuild(value: Any, known: dict[str, type]) -> Any:
+    if isinstance(value, dict):
+        kind = known.get(value["type"])
+        if kind is None:
+            raise InvalidInput(f"{value['type']!r} is not known here; pass its class to from_json as members=[…]")
+        return kind(**{name: _rebuild(item, known) for name, item in value.items() if name != "type"})
+    return value

@@ -1,0 +1,151 @@
+"""Scheme: encoder, decoder and memory that fit together; and the paper's names for them."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sparsemean.decoders import Decoder, Mean, Spatial
+from sparsemean.encoders import (
+    Difference,
+    Encoder,
+    ErrorFeedback,
+    Identity,
+    Induced,
+    Lazy,
+    RandK,
+    RTopK,
+    Stateful,
+    TopK,
+    Wangni,
+)
+from sparsemean.errors import IncompatibleScheme, InvalidInput
+from sparsemean.memory import Memory, Nothing, Offset, PerNode, Shared, Window
+from sparsemean.size import Half, Size
+from sparsemean.wire.values import value_kind
+
+
+@dataclass(frozen=True, init=False)
+class Scheme:
+    """How vectors become bytes and bytes become a mean.
+
+    >>> Scheme(RandK(0.1), Spatial("avg")).unbiased
+    True
+    >>> Scheme(Wangni(0.1), Spatial("avg"))
+    Traceback (most recent call last):
+    ...
+    sparsemean.errors.IncompatibleScheme: Spatial needs samples of x itself; use RandK or TopK, or decode with Mean
+    """
+
+    encoder: Encoder
+    decoder: Decoder
+    memory: Memory
+    values: str
+
+    def __init__(
+        self,
+        encoder: Encoder,
+        decoder: Decoder | None = None,
+        memory: Memory | None = None,
+        values: str = "float32",
+    ) -> None:
+        object.__setattr__(self, "encoder", encoder)
+        object.__setattr__(self, "decoder", Mean() if decoder is None else decoder)
+        object.__setattr__(self, "memory", Nothing() if memory is None else memory)
+        object.__setattr__(self, "values", value_kind(values).name)
+        self._check()
+
+    def _check(self) -> None:
+        """What fits what: it follows from the declared facts alone."""
+        for member, kind in ((self.encoder, Encoder), (self.decoder, Decoder), (self.memory, Memory)):
+            if not isinstance(member, kind):
+                raise InvalidInput(f"a Scheme takes a {kind.__name__} here, not {member!r}")
+        sends, remembers = self.encoder.facts, self.memory.facts
+        if self.decoder.reweights and not sends.raw:
+            raise IncompatibleScheme("Spatial needs samples of x itself; use RandK or TopK, or decode with Mean")
+        if self.decoder.reweights and sends.unbiased and not sends.uniform:
+            raise IncompatibleScheme(
+                "Spatial needs nodes that sample independently; drop shared=True, or decode with Mean"
+            )
+        if self.decoder.reweights and sends.skips:
+            raise IncompatibleScheme("Spatial counts who sent a coordinate, and Lazy nodes may skip; decode with Mean")
+        if remembers.needs_raw and not sends.raw:
+            raise IncompatibleScheme(
+                f"{self.memory!r} subtracts what it remembers from values of x, which {self.encoder!r} does not send; "
+                "use RandK, TopK or RTopK, or drop the memory"
+            )
+        if sends.offset != remembers.adds_offset:
+            raise IncompatibleScheme("Difference and the Offset memory go together: use both or neither")
+        if sends.skips and not remembers.per_node:
+            raise IncompatibleScheme("Lazy needs a memory of each node to stand in for it; use memory=PerNode()")
+
+    @property
+    def unbiased(self) -> bool:
+        """Whether the expectation of the estimate is the mean, whatever the vectors."""
+        return self.encoder.facts.unbiased
+
+    @property
+    def node_state(self) -> bool:
+        """Whether a node has to remember something from round to round."""
+        return isinstance(self.encoder, Stateful)
+
+
+_NAMED: dict[str, Callable[..., Scheme]] = {
+    "identity": lambda k, values: Scheme(Identity(), values=values),
+    "rand-k": lambda k, values: Scheme(RandK(k), values=values),
+    "rand-k-spatial-max": lambda k, values: Scheme(RandK(k), Spatial("max"), values=values),
+    "rand-k-spatial-avg": lambda k, values: Scheme(RandK(k), Spatial("avg"), values=values),
+    "rand-k-spatial-opt": lambda k, values, ratio: Scheme(RandK(k), Spatial(ratio), values=values),
+    "rand-k-temporal": lambda k, values: Scheme(RandK(k), memory=PerNode(), values=values),
+    "rand-k-temporal-shared": lambda k, values: Scheme(RandK(k), memory=Shared(), values=values),
+    "rand-k-temporal-window": lambda k, values, size=3: Scheme(RandK(k), memory=Window(size), values=values),
+    "rand-k-temporal-stale": lambda k, values, forget_after=10: Scheme(
+        RandK(k), memory=PerNode(forget_after), values=values
+    ),
+    "top-k": lambda k, values: Scheme(TopK(k), values=values),
+    "top-k-spatial": lambda k, values: Scheme(TopK(k), Spatial("avg"), values=values),
+    "top-k-temporal": lambda k, values: Scheme(TopK(k), memory=PerNode(), values=values),
+    "rtop-k": lambda k, values, over=2.0: Scheme(RTopK(k, over), values=values),
+    "wangni": lambda k, values: Scheme(Wangni(k), values=values),
+    "induced": lambda k, values: Scheme(Induced(TopK(Half(k)), RandK(Half(k, larger=True))), values=values),
+    "error-feedback-top-k": lambda k, values: Scheme(ErrorFeedback(TopK(k)), values=values),
+    "error-feedback-rand-k": lambda k, values: Scheme(ErrorFeedback(RandK(k)), values=values),
+    "diana": lambda k, values: Scheme(Difference(RandK(k)), memory=Offset(), values=values),
+    "lag": lambda k, values, moved=0.1: Scheme(Lazy(Identity(), moved), memory=PerNode(), values=values),
+}
+
+
+def names() -> list[str]:
+    """Every name that ``named`` knows.
+
+    >>> "rand-k-spatial-avg" in names()
+    True
+    """
+    return list(_NAMED)
+
+
+def named(name: str, k: Size | None = None, *, values: str = "float32", **options: float) -> Scheme:
+    """The scheme of that name; ``identity`` and ``lag`` send whole vectors and take no notice of k.
+
+    Options: ``ratio=`` (rand-k-spatial-opt), ``size=`` (…-window), ``forget_after=`` (…-stale), ``over=`` (rtop-k),
+    ``moved=`` (lag).
+
+    >>> named("rand-k-temporal", k=0.1) == Scheme(RandK(0.1), memory=PerNode())
+    True
+    """
+    make = _NAMED.get(name)
+    if make is None:
+        near = difflib.get_close_matches(str(name), _NAMED, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"known are: {', '.join(_NAMED)}"
+        raise InvalidInput(f"there is no scheme named {name!r}; {hint}")
+    if k is None and name not in ("identity", "lag"):
+        raise InvalidInput(f"{name} needs k: a count such as 50, or a share such as 0.1")
+    try:
+        return make(k, values, **options)
+    except TypeError as error:
+        if name == "rand-k-spatial-opt" and "ratio" not in options:
+            raise InvalidInput(
+                "rand-k-spatial-opt needs ratio=, the R2/R1 of the vectors (theory.correlation)"
+            ) from None
+        raise InvalidInput(f"{name}: {error}") from None

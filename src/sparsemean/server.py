@@ -1,0 +1,206 @@
+"""Server: takes payloads of a round, closes it into an estimate, learns from it."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from sparsemean import codec
+from sparsemean.client import next_basis
+from sparsemean.errors import ConflictingPayload, DivergenceWarning, InvalidInput, OutOfStep, TooFewNodes, WrongRound
+from sparsemean.fingerprint import fingerprint
+from sparsemean.inputs import node_name, round_number, weight_of
+from sparsemean.memory import Arrival, Setting, Shared
+from sparsemean.payload import Doubles, Payload
+from sparsemean.quality import quality
+from sparsemean.results import Estimate, Receipt, blob_digest
+from sparsemean.run import Run
+from sparsemean.totals import RoundTotals
+from sparsemean.wire.frame import Header
+from sparsemean.wire.values import value_kind
+
+
+@dataclass(frozen=True, slots=True)
+class _Accepted:
+    """What the server knows of a payload it took."""
+
+    receipt: Receipt
+    weight: Doubles
+    bytes: int
+    basis: int
+
+
+class Server:
+    """Accepts payloads and returns one estimate a round. Thread-safe; a refused payload changes nothing.
+
+    ``missing`` says what nodes count for that were heard before but not in this round: "drop", nothing, the mean is
+    of those present; "carry", their remembered vectors stand in for them, with their last weight.
+
+    >>> import sparsemean as sm
+    >>> run = sm.Run(sm.named("identity"), dim=2)
+    >>> server = sm.Server(run)
+    >>> for node, vector in {"a": [1, 2], "b": [3, 6]}.items():
+    ...     receipt = server.accept(node, sm.Client(run, node).encode(vector, server.round))
+    >>> server.close_round().mean
+    array([2., 4.])
+    """
+
+    def __init__(self, run: Run, missing: str = "drop", round: int = 0, batch_bytes: int = 1 << 24) -> None:
+        if missing not in ("drop", "carry"):
+            raise InvalidInput(f'missing is "drop" or "carry", got {missing!r}')
+        if missing == "carry" and not (run.scheme.memory.facts.per_node or isinstance(run.scheme.memory, Shared)):
+            raise InvalidInput('missing="carry" needs a memory that stands in for absent nodes, such as PerNode()')
+        self.run = run
+        self.missing = missing
+        self.round = round_number(round)
+        self._batch_bytes = batch_bytes
+        self._lock = threading.Lock()
+        dtype = value_kind(run.scheme.values).dtype
+        self._memory = run.scheme.memory.start(Setting(run.ranges, run.scheme.encoder, dtype))
+        self._known: dict[str, Doubles] = {}
+        self._basis: dict[str, int] = {}
+        self._closed: dict[str, _Accepted] = {}
+        self._warned = False
+        self._open()
+
+    def _open(self) -> None:
+        self._accepted: dict[str, _Accepted] = {}
+        self._arrivals: list[Arrival] = []
+        self._folded = 0
+        self._queued_bytes = 0
+        self._totals = RoundTotals(self.run.ranges, moments=self.run.share is not None)
+
+    def accept(self, node: str, blob: bytes, weight: float | Sequence[float] | Doubles = 1.0) -> Receipt:
+        """Take a payload of the open round. Taking the same one again is harmless and gives the same receipt."""
+        node, weights = node_name(node), weight_of(weight, len(self.run.blocks))
+        if not isinstance(blob, bytes | bytearray | memoryview):
+            raise InvalidInput(f"a payload is bytes, not {type(blob).__name__}")
+        blob = bytes(blob)
+        header, body = codec.open_frame(self.run, node, blob)
+        receipt = Receipt(node, header.round, blob_digest(blob))
+        with self._lock:
+            if self._seen(receipt, weights):
+                return receipt
+            payload = codec.read_payload(self.run, node, header, body)
+            self._check_basis(node, header, payload)
+            self._take(receipt, blob, weights, header, payload)
+        return receipt
+
+    def _seen(self, receipt: Receipt, weight: Doubles) -> bool:
+        """Whether this very payload is already counted; refuses another one in its place, and other rounds."""
+        rounds = {self.round: self._accepted, self.round - 1: self._closed}
+        before = rounds.get(receipt.round, {}).get(receipt.node)
+        if before is not None and before.receipt == receipt and np.array_equal(before.weight, weight):
+            return True
+        if receipt.round != self.round:
+            what = "is over" if receipt.round < self.round else "has not begun"
+            raise WrongRound(f"round {receipt.round} {what}; the open round is {self.round}")
+        if before is not None:
+            raise ConflictingPayload(f"node {receipt.node!r} sent other bytes or another weight in round {self.round}")
+        return False
+
+    def _check_basis(self, node: str, header: Header, payload: Payload | None) -> None:
+        """A payload that builds on node state must build on the state this server has; 0 begins afresh."""
+        known = self._basis.get(node, 0)
+        if (header.basis != known and header.basis != 0) or (payload is None and known == 0):
+            raise OutOfStep(f"node {node!r} builds on a state unknown here; reset() its client and send again")
+
+    def _take(self, receipt: Receipt, blob: bytes, weight: Doubles, header: Header, payload: Payload | None) -> None:
+        if self.run.scheme.encoder.facts.in_step and header.basis == 0:
+            self._memory.forget(receipt.node)
+        self._accepted[receipt.node] = _Accepted(receipt, weight, len(blob), next_basis(header.basis, blob))
+        self._arrivals.append(Arrival(receipt.node, weight, payload))
+        self._queued_bytes += len(blob)
+        if self._queued_bytes > self._batch_bytes:
+            self._fold()
+
+    def _fold(self) -> None:
+        """Add what waits to the totals; payloads that no memory will learn from are let go."""
+        for index in range(self._folded, len(self._arrivals)):
+            arrival = self._arrivals[index]
+            parts = arrival.payload.parts if arrival.payload else ()
+            expected = (self._memory.expected(arrival.node, part.coordinates) for part in parts)
+            residuals = (replace(part, values=part.values - b) for part, b in zip(parts, expected, strict=True))
+            self._totals.add(arrival.weight, residuals)
+            if not self.run.scheme.memory.facts.per_node:
+                self._arrivals[index] = replace(arrival, payload=None)
+        self._folded = len(self._arrivals)
+        self._queued_bytes = 0
+
+    def close_round(self, minimum: int = 1) -> Estimate:
+        """The estimate from those who came; with fewer than ``minimum`` the round stays open."""
+        with self._lock:
+            came, wanted = len(self._accepted), max(1, minimum)
+            if came < wanted:
+                raise TooFewNodes(f"round {self.round} has {came} of {wanted} nodes; wait for more, or skip_round()")
+            if not any(np.any(taken.weight > 0) for taken in self._accepted.values()):
+                raise TooFewNodes(f"all nodes of round {self.round} have weight 0, so there is no mean; skip_round()")
+            self._fold()
+            estimate = self._estimate()
+            self._finish(estimate.mean)
+            return estimate
+
+    def skip_round(self) -> None:
+        """End the round without an estimate; what nodes sent is still learnt, since they hold receipts for it."""
+        with self._lock:
+            self._finish(None)
+
+    def _estimate(self) -> Estimate:
+        totals, scheme, share = self._totals, self.run.scheme, self.run.share
+        counted = {node: taken.weight for node, taken in self._accepted.items()}
+        if self.missing == "carry":
+            counted = {**self._known, **counted}
+        weight = np.sum(list(counted.values()), axis=0)
+        innovation = scheme.decoder.innovation(totals, share)
+        if self.missing == "carry":
+            present = np.divide(totals.weight, weight, out=np.zeros_like(weight), where=weight > 0)
+            innovation = innovation * self.run.ranges.spread(present)
+        how_good = quality(totals, share, scheme.decoder.T, weight)
+        self._warn(how_good.feedback)
+        return Estimate(
+            mean=self._memory.mean(counted) + innovation,
+            round=self.round,
+            nodes=tuple(self._accepted),
+            counts=totals.counts,
+            bytes=sum(taken.bytes for taken in self._accepted.values()),
+            error=how_good.error,
+            error_se=how_good.error_se,
+            correlation=how_good.correlation,
+        )
+
+    def _warn(self, feedback: float) -> None:
+        if isinstance(self.run.scheme.memory, Shared) and feedback >= 1 and not self._warned:
+            self._warned = True
+            warnings.warn(
+                f"the shared memory multiplies its own error by {feedback:.3g} each round and will diverge; "
+                "use a larger k, more nodes, or memory=PerNode()",
+                DivergenceWarning,
+                stacklevel=4,
+            )
+
+    def _finish(self, estimate: Doubles | None) -> None:
+        self._memory.learn(self.round, self._arrivals, estimate)
+        self._known.update({node: taken.weight for node, taken in self._accepted.items()})
+        if self.run.scheme.encoder.facts.in_step:
+            self._basis.update({node: taken.basis for node, taken in self._accepted.items()})
+        self._closed = self._accepted
+        self.round += 1
+        self._open()
+
+    def forget(self, node: str) -> None:
+        """Drop all that is remembered of a node, which may come back as a new one."""
+        with self._lock:
+            if node in self._accepted:
+                raise InvalidInput(f"node {node!r} takes part in the open round; forget it after close_round()")
+            self._memory.forget(node)
+            self._known.pop(node, None)
+            self._basis.pop(node, None)
+
+    def digest(self) -> str:
+        """Changes with any part of the server's state."""
+        with self._lock:
+            return fingerprint(vars(self))

@@ -1,0 +1,55 @@
+"""Whole rounds in one process, through the real bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from sparsemean.client import Client
+from sparsemean.errors import InvalidInput
+from sparsemean.results import Estimate
+from sparsemean.run import Run
+from sparsemean.schemes import Scheme
+from sparsemean.server import Server
+
+
+def simulate(run: Run, vectors: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> list[Estimate]:
+    """One estimate a round for vectors of shape (rounds, n, d); ``weights`` has one entry per node.
+
+    >>> from sparsemean.schemes import named
+    >>> [e.mean.tolist() for e in simulate(Run(named("identity"), dim=1), [[[1], [3]], [[5], [5]]])]
+    [[2.0], [5.0]]
+    """
+    rounds = np.asarray(vectors)
+    if rounds.ndim != 3 or rounds.shape[1] == 0:
+        raise InvalidInput(f"vectors have shape (rounds, n, d) with n ≥ 1, got {rounds.shape}")
+    clients = [Client(run, str(i)) for i in range(rounds.shape[1])]
+    given = np.ones(len(clients)) if weights is None else np.asarray(weights)
+    if len(given) != len(clients):
+        raise InvalidInput(f"there are {len(clients)} nodes and {len(given)} weights")
+    server = Server(run)
+    return [play_round(server, clients, batch, given) for batch in rounds]
+
+
+def play_round(server: Server, clients: Sequence[Client], vectors: npt.ArrayLike, weights: npt.ArrayLike) -> Estimate:
+    """Encode, accept and deliver for each client, then close the round."""
+    for client, vector, weight in zip(clients, np.asarray(vectors), np.asarray(weights), strict=True):
+        client.delivered(server.accept(client.node, client.encode(vector, server.round), weight))
+    return server.close_round()
+
+
+def estimate_mean(
+    vectors: npt.ArrayLike, scheme: Scheme, seed: int = 0, weights: npt.ArrayLike | None = None
+) -> Estimate:
+    """The mean of the rows of an (n, d) array, as one round of the scheme estimates it.
+
+    >>> from sparsemean.schemes import named
+    >>> estimate_mean([[1.0, 2.0], [3.0, 4.0]], named("identity")).mean
+    array([2., 3.])
+    """
+    rows = np.asarray(vectors)
+    if rows.ndim != 2 or 0 in rows.shape:
+        raise InvalidInput(f"vectors have shape (n, d) with n, d ≥ 1, got {rows.shape}")
+    return simulate(Run(scheme, rows.shape[1], seed), rows[None], weights)[0]

@@ -1,0 +1,49 @@
+"""How many coordinates a size means in a given dimension."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from sparsemean.errors import InvalidInput
+
+
+@dataclass(frozen=True, slots=True)
+class Half:
+    """The smaller or larger half of a size, so that both halves together are always the whole.
+
+    >>> count(Half(5), 100), count(Half(5, larger=True), 100)
+    (2, 3)
+    """
+
+    of: int | float
+    larger: bool = False
+
+
+Size: TypeAlias = int | float | Half
+
+
+def check_size(size: Size) -> None:
+    """Refuse what can be a size in no dimension."""
+    whole = size.of if isinstance(size, Half) else size
+    if isinstance(whole, bool) or not isinstance(whole, int | float):
+        raise InvalidInput(f"k is a count (an int) or a share (a float), not {whole!r}")
+    if isinstance(whole, float) and not 0.0 < whole < 1.0:
+        raise InvalidInput(f"a share lies strictly between 0 and 1, got {whole!r}; give a count as an int")
+    if isinstance(whole, int) and whole < 1:
+        raise InvalidInput(f"k must be at least 1, got {whole}")
+
+
+def count(size: Size, dim: int) -> int:
+    """k: the count itself, or max(1, ⌊share·d + ½⌋).
+
+    >>> count(0.1, 784), count(78, 784), count(0.001, 10)
+    (78, 78, 1)
+    """
+    if isinstance(size, Half):
+        whole = count(size.of, dim)
+        return whole - whole // 2 if size.larger else whole // 2
+    k = size if isinstance(size, int) else max(1, int(size * dim + 0.5))
+    if k > dim:
+        raise InvalidInput(f"k = {k} is more than the dimension {dim}; use a smaller k or a share such as 0.1")
+    return k

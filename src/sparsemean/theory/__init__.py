@@ -1,0 +1,37 @@
+"""The paper's formulas, each once and exact: scales, errors, bounds, and the share a wanted error takes."""
+
+from __future__ import annotations
+
+from .budget import share_for_error
+from .convergence import distance_bound, learning_rate_limit
+from .correlation import correlation, ratio_range
+from .estimated import Moments, estimated_error, estimated_r1_r2, r2_variance
+from .scaling import beta_bar, fill_gains, gains
+from .spatial import constants, error_coefficients, feedback_factor, optimal_ratio, rand_k_mse, spatial_mse
+from .temporal import shared_sample_mse, temporal_mse
+from .weighting import Weighting, weights
+
+__all__ = [
+    "Moments",
+    "Weighting",
+    "beta_bar",
+    "constants",
+    "correlation",
+    "distance_bound",
+    "error_coefficients",
+    "estimated_error",
+    "estimated_r1_r2",
+    "feedback_factor",
+    "fill_gains",
+    "gains",
+    "learning_rate_limit",
+    "optimal_ratio",
+    "r2_variance",
+    "rand_k_mse",
+    "ratio_range",
+    "share_for_error",
+    "shared_sample_mse",
+    "spatial_mse",
+    "temporal_mse",
+    "weights",
+]

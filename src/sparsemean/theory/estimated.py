@@ -1,0 +1,123 @@
+"""The server's own error estimate, from sums over what arrived."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from sparsemean.errors import InvalidInput
+
+from .arguments import node_count, unit_share
+
+Sums: TypeAlias = float | npt.NDArray[np.float64]
+"""One number, or one per block of coordinates."""
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Sums over coordinates j of the power sums S, Q, P3, P4 = Σ_i y_ijʳ, r = 1..4, over the nodes i.
+
+    y_ij = w_i (received value − what the server expected)/p where node i sent j, and 0 elsewhere. All are additive
+    over coordinate ranges, not over nodes.
+
+    >>> Moments.of([[1.0, 0.0], [2.0, 3.0]])
+    Moments(s2=18.0, q=14.0, p4=98.0, sp3=108.0, q2=106.0, qs2=126.0)
+    """
+
+    s2: Sums
+    q: Sums
+    p4: Sums
+    sp3: Sums
+    q2: Sums
+    qs2: Sums
+
+    @staticmethod
+    def of(y: npt.ArrayLike) -> Moments:
+        """The moments of a full (n, d) table, zeros where nothing arrived: the readable definition."""
+        y = np.asarray(y, dtype=np.float64)
+        s, q, p3, p4 = (np.sum(y**r, axis=0) for r in (1, 2, 3, 4))
+        sums = ((s * s).sum(), q.sum(), p4.sum(), (s * p3).sum(), (q * q).sum(), (q * s * s).sum())
+        return Moments(*map(float, sums))
+
+    def __add__(self, other: Moments) -> Moments:
+        return Moments(*(a + b for a, b in zip(vars(self).values(), vars(other).values(), strict=True)))
+
+    def where(self, blocks: npt.NDArray[np.bool_]) -> Moments:
+        """The moments of these blocks alone."""
+        return Moments(*(np.asarray(value)[blocks] for value in vars(self).values()))
+
+
+def estimated_r1_r2(moments: Moments, share: float) -> tuple[Sums, Sums]:
+    """Unbiased (R1, R2) of the weighted residuals: p Σ_j Q_j and Σ_j (S_j² − Q_j).
+
+    >>> estimated_r1_r2(Moments.of([[2.0, 0.0], [2.0, 2.0]]), 0.5)
+    (6.0, 8.0)
+    """
+    return unit_share(share) * moments.q, moments.s2 - moments.q
+
+
+def _variance(moments: Moments, share: float, on_q: Sums, on_c: Sums) -> Sums:
+    """Unbiased Var(on_q ΣQ + on_c ΣC), C = S² − Q, if coordinates were sent independently of each other."""
+    pairs = (moments.q2 - moments.p4) / 2.0
+    triples = (moments.qs2 - moments.q2 - 2.0 * moments.sp3 + 2.0 * moments.p4) / 2.0
+    of_c = 4.0 * ((1.0 + share) * pairs + 2.0 * triples)
+    both = 2.0 * (moments.sp3 - moments.p4)
+    return (1.0 - share) * (on_q * on_q * moments.p4 + 2.0 * on_q * on_c * both + on_c * on_c * of_c)
+
+
+def r2_variance(moments: Moments, share: float) -> Sums:
+    """Estimated variance of the R2 of ``estimated_r1_r2``: what to shrink it by; not below 0.
+
+    4(1 − p) Σ_j [(1 + p) m22 + 2 m211], m22 and m211 the sums of y_i² y_l² and y_i² y_l y_o over distinct nodes.
+
+    >>> r2_variance(Moments.of([[2.0, 0.0], [2.0, 2.0]]), 0.5)
+    48.0
+    """
+    variance = _variance(moments, unit_share(share), 0.0, 1.0)
+    return np.maximum(variance, 0.0) if isinstance(variance, np.ndarray) else max(variance, 0.0)
+
+
+def estimated_error(
+    moments: Moments,
+    share: float,
+    coefficients: tuple[Sums, Sums],
+    total_weight: Sums,
+    n: int,
+    dim: int,
+) -> tuple[float, float]:
+    """Estimate of E‖estimate − mean‖² and its standard error: Σ over blocks of (A1 R1 + A2 R2)/W².
+
+    Unbiased for T and expectations fixed before the round, so it may be negative. The standard error takes off, for a
+    sample of fixed size per node, only the part (1 − p)/p (Σ (A1 R1 + 2 A2 R2)/W²)²/(nd) that the sums reveal, and is
+    therefore on the large side. ``coefficients`` are those of ``error_coefficients``, ``total_weight`` is W = Σ_i w_i
+    (a block of weight 0 is left out), ``dim`` the length of the whole vector. Noise of few-bit values adds to the
+    error and is not seen here.
+
+    >>> y = Moments.of([[2.0, 0.0, 0.0, 6.0], [2.0, 2.0, 0.0, 0.0]])
+    >>> error, se = estimated_error(y, 0.5, (1.0, 0.0), 2.0, n=2, dim=4)
+    >>> error, round(se, 3)
+    (6.0, 2.716)
+    """
+    p = unit_share(share)
+    if p == 1.0:
+        return 0.0, 0.0
+    if dim < 1:
+        raise InvalidInput(f"dim must be at least 1, not {dim!r}; it is the length of a vector")
+    own, cross, weight = np.broadcast_arrays(*coefficients, np.asarray(total_weight, dtype=np.float64))
+    own, cross = (np.divide(a, weight**2, out=np.zeros(weight.shape), where=weight > 0.0) for a in (own, cross))
+    if not (np.isfinite(own).all() and np.isfinite(cross).all()):
+        return math.inf, math.inf
+    # Scaled to 1 before squaring: the coefficients of a ratio near -1 reach 1e300.
+    scale = max(float(np.abs(own).max()), float(np.abs(cross).max()))
+    if scale == 0.0:
+        return 0.0, 0.0
+    own, cross = own / scale, cross / scale
+    r1, r2 = estimated_r1_r2(moments, p)
+    error = float(np.sum(own * r1 + cross * r2))
+    independent = float(np.sum(_variance(moments, p, own * p, cross)))
+    fixed_size = (1.0 - p) / p * float(np.sum(own * r1 + 2.0 * cross * r2)) ** 2 / (node_count(n) * dim)
+    return scale * error, scale * math.sqrt(max(independent - fixed_size, 0.0))

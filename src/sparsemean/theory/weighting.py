@@ -1,0 +1,77 @@
+"""What T may be: the function of the count M by which a received sum is divided."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from sparsemean.errors import InvalidInput
+
+from .arguments import finite, node_count
+
+Weighting: TypeAlias = (
+    str | float | Callable[[npt.NDArray[np.float64], int], npt.ArrayLike] | Sequence[float] | npt.NDArray[np.float64]
+)
+
+NAMES = ("one", "max", "avg")
+
+
+def weights(T: Weighting, n: int) -> npt.NDArray[np.float64]:
+    """T(1), ..., T(n) of a member of the Rand-k-Spatial family (Section 3).
+
+    ========================  ==========================================================================
+    ``"one"``                 T(m) = 1, plain Rand-k
+    ``"max"``                 T(m) = m, best when all vectors are equal
+    ``"avg"``                 T(m) = 1 + (n/2)(m − 1)/(n − 1), the paper's default
+    a number ρ ≥ −1           T(m) = 1 + ρ(m − 1)/(n − 1), best when R2/R1 = ρ (Theorem 2)
+    a callable ``T(m, n)``    of the array m = 1..n
+    a table                   entry m − 1 is T(m); at least n entries
+    ========================  ==========================================================================
+
+    With one node the names and numbers all mean T = 1. Every T(m) must be finite and positive; only ρ = −1 ends
+    in T(n) = 0, which stands for the limit ρ → −1 (``gains``).
+
+    >>> weights("avg", 3).tolist(), weights(-1, 3).tolist()
+    ([1.0, 1.75, 2.5], [1.0, 0.5, 0.0])
+    """
+    n = node_count(n)
+    if isinstance(T, str):
+        return _ratio(_named_ratio(T, n), n)
+    if isinstance(T, (int, float, np.integer, np.floating)):
+        ratio = finite(T, "the ratio of T")
+        if ratio < -1.0:
+            raise InvalidInput(f"the ratio of T must be at least -1, not {ratio!r}; clip it as optimal_ratio does")
+        return _ratio(ratio, n)
+    if callable(T):
+        return _positive(np.broadcast_to(np.asarray(T(np.arange(1.0, n + 1.0), n), dtype=np.float64), (n,)).copy())
+    table = np.asarray(T, dtype=np.float64)
+    if table.ndim != 1 or len(table) < n:
+        raise InvalidInput(
+            f"the table of T has shape {table.shape} but {n} nodes take part; "
+            f"give one entry for each count 1..n, or a callable T(m, n)"
+        )
+    return _positive(table[:n].copy())
+
+
+def _named_ratio(name: str, n: int) -> float:
+    ratios = {"one": 0.0, "max": n - 1.0, "avg": n / 2}
+    if name not in ratios:
+        raise InvalidInput(f"unknown T {name!r}; use one of {', '.join(NAMES)}, or give the ratio R2/R1 as a number")
+    return ratios[name]
+
+
+def _ratio(ratio: float, n: int) -> npt.NDArray[np.float64]:
+    if n == 1:
+        return np.ones(1)
+    others: npt.NDArray[np.float64] = np.arange(n, dtype=np.float64)
+    return 1.0 + ratio * others / (n - 1)
+
+
+def _positive(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    if not np.all(np.isfinite(values) & (values > 0.0)):
+        m = 1 + int(np.argmin(np.isfinite(values) & (values > 0.0)))
+        raise InvalidInput(f"T({m}) = {values[m - 1]!r}, but every T(m) must be finite and positive")
+    return values

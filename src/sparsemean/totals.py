@@ -1,0 +1,83 @@
+"""Running totals of a round: what every decoder needs of the payloads, in O(d) memory however many nodes come."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import numpy.typing as npt
+
+from sparsemean.blocks import Blocks
+from sparsemean.errors import InvalidInput
+from sparsemean.payload import Doubles, Part
+from sparsemean.theory.estimated import Moments
+
+
+class RoundTotals:
+    """Sums, counts and powers per coordinate of y = weight · scale · (value − expectation); updated in place.
+
+    With ``moments`` it also keeps the sums of squares and cubes from which the server estimates its own error.
+    """
+
+    def __init__(self, blocks: Blocks, moments: bool) -> None:
+        self.blocks = blocks
+        self.nodes: npt.NDArray[np.int64] = np.zeros(len(blocks.sizes), np.int64)
+        self.weight: Doubles = np.zeros(len(blocks.sizes))
+        self.sums: Doubles = np.zeros(blocks.dim)
+        self.counts: npt.NDArray[np.int32] = np.zeros(blocks.dim, np.int32)
+        self.squares: Doubles | None = np.zeros(blocks.dim) if moments else None
+        self.cubes: Doubles | None = np.zeros(blocks.dim) if moments else None
+        self.fourths: Doubles = np.zeros(len(blocks.sizes))
+
+    def add(self, weight: Doubles, residuals: Iterable[Part]) -> None:
+        """One node: its weight per block, and its parts less what was expected of them. O(k)."""
+        self.nodes += weight > 0
+        self.weight += weight
+        for part in residuals:
+            chosen, values = part.coordinates, part.values
+            share = self.blocks.at(weight, chosen)
+            if not np.all(weight > 0):  # a node without weight is left out of M_j
+                kept = np.broadcast_to(share, chosen.shape) > 0
+                chosen, values, share = chosen[kept], values[kept], np.broadcast_to(share, kept.shape)[kept]
+            y = share * (part.scale * values)
+            self.sums[chosen] += y
+            self.counts[chosen] += 1
+            if self.squares is not None and self.cubes is not None:
+                square = y * y
+                self.squares[chosen] += square
+                self.cubes[chosen] += square * y
+                self._add_fourths(chosen, square * square)
+
+    def _add_fourths(self, chosen: npt.NDArray[np.int64], fourth: Doubles) -> None:
+        if len(self.blocks.sizes) == 1:
+            self.fourths += fourth.sum()
+        else:
+            of_block = self.blocks.at(np.arange(len(self.blocks.sizes), dtype=np.float64), chosen)
+            self.fourths += np.bincount(np.asarray(of_block, np.int64), fourth, minlength=self.fourths.size)
+
+    def merge(self, other: RoundTotals) -> None:
+        """Join the totals of other nodes over the same coordinates."""
+        if other.blocks != self.blocks or (other.squares is None) != (self.squares is None):
+            raise InvalidInput("totals of different runs cannot be merged; make both with the same Run")
+        self.nodes += other.nodes
+        self.weight += other.weight
+        self.sums += other.sums
+        self.counts += other.counts
+        self.fourths += other.fourths
+        if self.squares is not None and self.cubes is not None:
+            self.squares += other.squares
+            self.cubes += other.cubes
+
+    def summary(self) -> Moments | None:
+        """A few numbers per block, additive over coordinate ranges; None where powers are not kept."""
+        if self.squares is None or self.cubes is None:
+            return None
+        s, q = self.sums, self.squares
+        return Moments(
+            s2=self.blocks.sums(s * s),
+            q=self.blocks.sums(q),
+            p4=self.fourths.copy(),
+            sp3=self.blocks.sums(s * self.cubes),
+            q2=self.blocks.sums(q * q),
+            qs2=self.blocks.sums(q * s * s),
+        )

@@ -1,0 +1,91 @@
+"""The frame: 64 bytes of header, then the parts, all little-endian (``docs/wire.md`` is the specification).
+
+=======  ====  ==========================================================
+offset   size  field
+=======  ====  ==========================================================
+0        4     magic ``SPMN``
+4        1     version of frame, sampling and value formats
+5        1     kind: 0 values, 1 unchanged (no body)
+6        1     code of the value kind
+7        1     number of parts
+8        8     scheme digest: encoder and value kind
+16       8     run digest: the above, dimension, blocks, seed
+24       8     node digest
+32       8     round
+40       8     dimension
+48       8     length of the body
+56       4     basis: which node state the payload builds on, 0 for none
+60       4     CRC-32 of the 60 bytes before and the body
+=======  ====  ==========================================================
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from dataclasses import dataclass
+
+from sparsemean.errors import MalformedPayload
+
+MAGIC = b"SPMN"
+VERSION = 1
+VALUES, UNCHANGED = 0, 1
+HEADER = struct.Struct("<4sBBBB8s8s8sQQQI")
+CRC = struct.Struct("<I")
+HEADER_BYTES = HEADER.size + CRC.size
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What a frame says of itself."""
+
+    kind: int
+    values: int
+    parts: int
+    scheme: bytes
+    run: bytes
+    node: bytes
+    round: int
+    dim: int
+    basis: int
+
+
+def pack(header: Header, body: bytes) -> bytes:
+    """A whole frame."""
+    start = HEADER.pack(
+        MAGIC,
+        VERSION,
+        header.kind,
+        header.values,
+        header.parts,
+        header.scheme,
+        header.run,
+        header.node,
+        header.round,
+        header.dim,
+        len(body),
+        header.basis,
+    )
+    return b"".join((start, CRC.pack(zlib.crc32(body, zlib.crc32(start))), body))
+
+
+def unpack(blob: memoryview) -> tuple[Header, memoryview]:
+    """Header and body of a whole, undamaged frame."""
+    if len(blob) < HEADER_BYTES:
+        raise MalformedPayload(f"a frame has at least {HEADER_BYTES} bytes, this one has {len(blob)}")
+    magic, version, kind, values, parts, scheme, run, node, round_, dim, length, basis = HEADER.unpack_from(blob)
+    if magic != MAGIC:
+        raise MalformedPayload("this is not a sparsemean frame")
+    if version != VERSION:
+        raise MalformedPayload(
+            f"frame version {version} is not known here, only {VERSION}; use the same release on both sides"
+        )
+    body = blob[HEADER_BYTES:]
+    if length != len(body):
+        raise MalformedPayload(f"the frame announces {length} bytes of body and has {len(body)}; was it truncated?")
+    (crc,) = CRC.unpack_from(blob, HEADER.size)
+    if crc != zlib.crc32(body, zlib.crc32(blob[: HEADER.size])):
+        raise MalformedPayload("the checksum does not fit: the frame was damaged on its way; send it again")
+    if kind not in (VALUES, UNCHANGED) or (kind == UNCHANGED and (length or parts)):
+        raise MalformedPayload("the frame is of an unknown kind")
+    return Header(kind, values, parts, scheme, run, node, round_, dim, basis), body

@@ -1,0 +1,59 @@
+"""Variable-length integers: seven bits a byte, low first, the high bit set on all but the last (LEB128)."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from sparsemean.errors import MalformedPayload
+from sparsemean.payload import Ints
+
+LONGEST = 6  # bytes for 2^40, the largest dimension
+
+
+def length(numbers: Ints) -> npt.NDArray[np.int64]:
+    """Bytes each number takes.
+
+    >>> length(np.array([0, 127, 128, 16384]))
+    array([1, 1, 2, 3])
+    """
+    return 1 + sum((numbers >= 1 << 7 * i).astype(np.int64) for i in range(1, LONGEST))
+
+
+def pack(numbers: Ints) -> bytes:
+    """All numbers, one after the other.
+
+    >>> pack(np.array([1, 300])).hex()
+    '01ac02'
+    """
+    sizes = length(numbers)
+    starts = np.cumsum(sizes) - sizes
+    out = np.zeros(int(sizes.sum()), np.uint8)
+    for i in range(LONGEST):
+        here = sizes > i
+        more = (sizes[here] > i + 1).astype(np.uint8) << 7
+        out[starts[here] + i] = (numbers[here] >> 7 * i & 0x7F).astype(np.uint8) | more
+    return out.tobytes()
+
+
+def unpack(buffer: memoryview) -> Ints:
+    """The numbers a whole buffer holds; refuses what ``pack`` would not have written.
+
+    >>> unpack(memoryview(bytes.fromhex("01ac02")))
+    array([  1, 300])
+    """
+    data = np.frombuffer(buffer, np.uint8)
+    last = np.flatnonzero(data < 0x80)
+    if data.size and (last.size == 0 or last[-1] != data.size - 1):
+        raise MalformedPayload("an integer is cut off")
+    starts = np.concatenate([[0], last[:-1] + 1]) if last.size else last
+    sizes = last - starts + 1
+    if np.any(sizes > LONGEST):
+        raise MalformedPayload(f"an integer is longer than {LONGEST} bytes")
+    numbers = np.zeros(last.size, np.int64)
+    for i in range(LONGEST):
+        here = sizes > i
+        numbers[here] |= (data[starts[here] + i].astype(np.int64) & 0x7F) << 7 * i
+    if np.any(length(numbers) != sizes):
+        raise MalformedPayload("an integer is padded")
+    return numbers

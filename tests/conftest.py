@@ -1,0 +1,44 @@
+"""What all tests share: repeatable hypothesis runs, the path to the large data sets, and no skips on CI."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+ROOT = Path(__file__).parent.parent
+
+settings.register_profile("deterministic", derandomize=True, deadline=None)
+settings.load_profile("deterministic")
+
+
+@pytest.fixture(scope="session")
+def data_dir() -> Path:
+    """Folder of the large data sets: SPARSEMEAN_DATA, else ``shared/data`` beside the repository."""
+    path = Path(os.environ.get("SPARSEMEAN_DATA", ROOT.parent / "shared" / "data"))
+    if not path.is_dir():
+        pytest.skip(f"no data sets at {path}: set SPARSEMEAN_DATA to their folder")
+    return path
+
+
+def skipped_on_ci(config: pytest.Config) -> list[str]:
+    """What was skipped where nothing may be: on CI a skipped test is a test that nobody runs."""
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    if os.environ.get("CI") != "true" or reporter is None:
+        return []
+    # A skip's longrepr is (file, line, reason).
+    return [f"{report.nodeid}: {report.longrepr[2]}" for report in reporter.stats.get("skipped", [])]
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if session.exitstatus == pytest.ExitCode.OK and skipped_on_ci(session.config):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    if skipped := skipped_on_ci(config):
+        terminalreporter.section("skipped tests fail on CI", red=True)
+        for line in skipped:
+            terminalreporter.line(line)

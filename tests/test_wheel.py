@@ -1,0 +1,70 @@
+"""What ``pip install sparsemean`` gives a node: numpy alone, and the README's first example runs."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+
+
+def run(*command: str | Path, cwd: Path) -> str:
+    """Standard output of a command that must succeed, free of this environment's Python settings."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    result = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True)
+    assert result.returncode == 0, f"{command}\n{result.stdout}\n{result.stderr}"
+    return result.stdout
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("dist")
+    run(sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", folder, ROOT, cwd=folder)
+    (wheel,) = folder.glob("*.whl")
+    return wheel
+
+
+@pytest.fixture(scope="module")
+def node_python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The interpreter of an environment that holds the wheel and what it depends on."""
+    folder = tmp_path_factory.mktemp("node")
+    run(sys.executable, "-m", "venv", folder / "venv", cwd=folder)
+    python = folder / "venv" / ("Scripts" if os.name == "nt" else "bin") / "python"
+    run(python, "-m", "pip", "install", "--constraint", ROOT / "constraints.txt", wheel, cwd=folder)
+    return python
+
+
+def first_example() -> str:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    match = re.search(r"^```python\n(.*?)^```", readme, re.DOTALL | re.MULTILINE)
+    assert match, "README.md has no ```python block"
+    return match[1]
+
+
+def test_the_wheel_holds_the_type_marker_the_data_and_the_licences(wheel: Path) -> None:
+    names = set(zipfile.ZipFile(wheel).namelist())
+    assert {
+        "sparsemean/py.typed",
+        "sparsemean/lab/data/brittany_weather.npz",
+        "sparsemean/lab/data/ATTRIBUTION.md",
+    } <= names
+    assert any(name.endswith(".dist-info/licenses/LICENSE") for name in names)
+
+
+def test_a_node_gets_numpy_and_nothing_else(node_python: Path, tmp_path: Path) -> None:
+    frozen = run(node_python, "-m", "pip", "freeze", cwd=tmp_path)
+    assert {re.split("==| @ ", line)[0] for line in frozen.splitlines()} == {"numpy", "sparsemean"}
+
+
+def test_the_first_example_of_the_readme_runs_on_a_node(node_python: Path, tmp_path: Path) -> None:
+    example = first_example()
+    path = tmp_path / "example.txt"
+    path.write_text(example, encoding="utf-8")
+    as_doctest = ["-m", "doctest", "-o", "NORMALIZE_WHITESPACE", "-o", "ELLIPSIS"] if ">>>" in example else []
+    run(node_python, "-W", "error", *as_doctest, path, cwd=tmp_path)
