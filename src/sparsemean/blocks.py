@@ -32,11 +32,15 @@ class Blocks:
     def _starts(self) -> Ints:
         return np.cumsum((0, *self.sizes[:-1]), dtype=np.int64)
 
+    def of(self, coordinates: Ints) -> Ints:
+        """The block each coordinate lies in."""
+        return np.searchsorted(self._starts, coordinates, side="right") - 1
+
     def at(self, per_block: Doubles, coordinates: Ints) -> Doubles | float:
         """The block's number at each coordinate; a plain number where there is one block."""
         if len(self.sizes) == 1:
             return float(per_block[0])
-        return per_block[np.searchsorted(self._starts, coordinates, side="right") - 1]
+        return per_block[self.of(coordinates)]
 
     def spread(self, per_block: Doubles) -> Doubles:
         """The block's number at every coordinate; a view of one number where there is one block."""

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
 from sparsemean.errors import InvalidInput
 from sparsemean.payload import Doubles
-from sparsemean.theory import Weighting, fill_gains, gains, weights
+from sparsemean.theory import FixedWeighting, fill_gains, gains, weights
 from sparsemean.totals import RoundTotals
 
 
@@ -28,13 +28,19 @@ class Decoder(ABC):
 
     @property
     @abstractmethod
-    def T(self) -> Weighting | None:
+    def T(self) -> FixedWeighting | None:
         """The T of its exact error (``theory.spatial_mse``); None for a decoder outside the Spatial family."""
 
 
 def _plain(totals: RoundTotals) -> Doubles:
     inverse = np.divide(1.0, totals.weight, out=np.zeros_like(totals.weight), where=totals.weight > 0)
     return totals.sums * totals.blocks.spread(inverse)
+
+
+@lru_cache(maxsize=256)
+def _gains(T: FixedWeighting, nodes: int, share: float | None) -> Doubles:
+    """The factor for each count; kept, because rounds repeat the same n."""
+    return fill_gains(T, nodes) if share is None else gains(T, nodes, share)
 
 
 @dataclass(frozen=True)
@@ -49,7 +55,7 @@ class Mean(Decoder):
         return _plain(totals)
 
     @property
-    def T(self) -> Weighting:
+    def T(self) -> FixedWeighting:
         return "one"
 
 
@@ -65,8 +71,8 @@ class Spatial(Decoder):
     ('avg', (1.0, 2.0, 2.5))
     """
 
-    weighting: str | float | Callable[[Doubles, int], Doubles] | None = None
-    table: Sequence[float] | None = None
+    weighting: FixedWeighting | None = None
+    table: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
         if (self.weighting is None) == (self.table is None):
@@ -77,7 +83,7 @@ class Spatial(Decoder):
             weights(self.T, len(self.table) if self.table is not None else 2)
 
     @property
-    def T(self) -> Weighting:
+    def T(self) -> FixedWeighting:
         if self.weighting is not None:
             return self.weighting
         return self.table or ()
@@ -91,7 +97,7 @@ class Spatial(Decoder):
         start = 0
         for size, nodes in zip(totals.blocks.sizes, totals.nodes.tolist(), strict=True):
             if nodes:
-                table = fill_gains(self.T, nodes) if share is None else gains(self.T, nodes, share)
+                table = _gains(self.T, nodes, share)
                 factor[start : start + size] = table[totals.counts[start : start + size]]
             start += size
         return _plain(totals) * factor

@@ -39,6 +39,7 @@ def _pieces(thing: Any) -> Iterator[bytes | memoryview]:
     elif isinstance(thing, bytes):
         yield thing
     elif isinstance(thing, Mapping):
+        yield str(len(thing)).encode()
         for name, value in thing.items():
             yield from _pieces(name)
             yield from _pieces(value)

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from sparsemean.errors import InvalidInput
 from sparsemean.payload import Doubles, Floats
+from sparsemean.wire.values import LARGEST
 
 LARGEST_WEIGHT = 1e30
 
@@ -40,9 +41,11 @@ def vector_of(vector: npt.ArrayLike, dim: int) -> Floats:
         raise InvalidInput("a vector is an array of real numbers") from None
     if real.shape != (dim,):
         raise InvalidInput(f"the run is for vectors of shape ({dim},), got {real.shape}; flatten or make another Run")
-    if not np.all(np.isfinite(real)):
+    limit = real.dtype.type(min(LARGEST, float(np.finfo(real.dtype).max)))
+    wrong = np.count_nonzero(~(np.abs(real) <= limit))  # NaN compares as false
+    if wrong:
         raise InvalidInput(
-            f"the vector has {np.count_nonzero(~np.isfinite(real))} NaN or infinite entries; repair them first"
+            f"the vector has {wrong} entries that are NaN, infinite or beyond {LARGEST:g}; repair or rescale them first"
         )
     return real
 
@@ -50,7 +53,7 @@ def vector_of(vector: npt.ArrayLike, dim: int) -> Floats:
 def weight_of(weight: float | Sequence[float] | Doubles, blocks: int) -> Doubles:
     """One weight per block, finite and not negative."""
     try:
-        array = np.asarray(weight, np.float64)
+        array = np.asarray(weight).astype(np.float64, casting="same_kind")
     except (TypeError, ValueError):
         raise InvalidInput(f"a weight is a number, or one number per block, got {weight!r}") from None
     if array.shape not in ((), (blocks,)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -10,6 +11,10 @@ from sparsemean import theory
 from sparsemean.payload import Doubles
 from sparsemean.results import Correlation
 from sparsemean.totals import RoundTotals
+
+# Rounds repeat the same n and share, and these sum over n terms.
+_coefficients = lru_cache(maxsize=1024)(theory.error_coefficients)
+_feedback = lru_cache(maxsize=1024)(theory.feedback_factor)
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,14 +27,14 @@ class Quality:
     feedback: float = 0.0
 
 
-def quality(totals: RoundTotals, share: float | None, T: theory.Weighting | None, weight: Doubles) -> Quality:
+def quality(totals: RoundTotals, share: float | None, T: theory.FixedWeighting | None, weight: Doubles) -> Quality:
     """Quality of a decoder with this T; ``weight`` is the total each block's mean is divided by."""
     moments = totals.summary()
     if share is None or T is None or moments is None:
         return Quality()
     alive = totals.weight > 0
     moments, nodes = moments.where(alive), totals.nodes[alive]
-    own, cross = np.array([theory.error_coefficients(T, n, share) for n in nodes.tolist()]).T
+    own, cross = np.array([_coefficients(T, n, share) for n in nodes.tolist()]).T
     error, error_se = theory.estimated_error(
         moments, share, (own, cross), weight[alive], int(nodes.max()), totals.blocks.dim
     )
@@ -37,4 +42,4 @@ def quality(totals: RoundTotals, share: float | None, T: theory.Weighting | None
     r1, r2 = theory.estimated_r1_r2(moments, share)
     r2_se = float(np.sqrt(np.sum(norm**2 * theory.r2_variance(moments, share))))
     correlation = Correlation(float(np.sum(norm * r1)), float(np.sum(norm * r2)), r2_se)
-    return Quality(error, error_se, correlation, float(np.max((own + (nodes - 1) * cross) / nodes)))
+    return Quality(error, error_se, correlation, max(_feedback(T, n, share) for n in set(nodes.tolist())))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -50,7 +51,10 @@ class Run:
         for name, number, limit in (("dim", dim, LARGEST_DIM), ("seed", seed, (1 << 64) - 1)):
             if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number <= limit:
                 raise InvalidInput(f"{name} is an int from {int(name == 'dim')} to {limit}, got {number!r}")
-        sizes = (dim,) if blocks is None else tuple(int(block) for block in blocks)
+        try:
+            sizes = (dim,) if blocks is None else tuple(operator.index(block) for block in blocks)
+        except TypeError:
+            raise InvalidInput(f"blocks is a list of sizes (ints), got {blocks!r}") from None
         if dim < 1 or sum(sizes) != dim or min(sizes) < 1:
             raise InvalidInput(f"blocks are sizes of at least 1 that sum to dim = {dim} ≥ 1, got {blocks!r}")
         object.__setattr__(self, "scheme", scheme)
@@ -121,7 +125,7 @@ class Run:
                 **{name: _rebuild(value, known) for name, value in fields["scheme"].items() if name != "type"}
             )
             return Run(scheme, fields["dim"], fields["seed"], fields["blocks"])
-        except (KeyError, TypeError, AttributeError, json.JSONDecodeError) as error:
+        except (KeyError, TypeError, AttributeError, RecursionError, json.JSONDecodeError) as error:
             raise InvalidInput(f"this is not a run written by to_json: {error}") from None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -134,13 +135,17 @@ def named(name: str, k: Size | None = None, *, values: str = "float32", **option
     >>> named("rand-k-temporal", k=0.1) == Scheme(RandK(0.1), memory=PerNode())
     True
     """
-    make = _NAMED.get(name)
+    make = _NAMED.get(name) if isinstance(name, str) else None
     if make is None:
         near = difflib.get_close_matches(str(name), _NAMED, n=1)
         hint = f"did you mean {near[0]!r}?" if near else f"known are: {', '.join(_NAMED)}"
         raise InvalidInput(f"there is no scheme named {name!r}; {hint}")
     if k is None and name not in ("identity", "lag"):
         raise InvalidInput(f"{name} needs k: a count such as 50, or a share such as 0.1")
+    takes = [f"{option}=" for option in inspect.signature(make).parameters if option not in ("k", "values")]
+    for option in options:
+        if f"{option}=" not in takes:
+            raise InvalidInput(f"{name} has no option {option}=; it takes {', '.join(['k=', 'values=', *takes])}")
     try:
         return make(k, values, **options)
     except TypeError as error:

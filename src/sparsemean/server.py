@@ -106,7 +106,7 @@ class Server:
     def _check_basis(self, node: str, header: Header, payload: Payload | None) -> None:
         """A payload that builds on node state must build on the state this server has; 0 begins afresh."""
         known = self._basis.get(node, 0)
-        if (header.basis != known and header.basis != 0) or (payload is None and known == 0):
+        if (header.basis != known and header.basis != 0) or (payload is None and header.basis == 0):
             raise OutOfStep(f"node {node!r} builds on a state unknown here; reset() its client and send again")
 
     def _take(self, receipt: Receipt, blob: bytes, weight: Doubles, header: Header, payload: Payload | None) -> None:
@@ -199,6 +199,11 @@ class Server:
             self._memory.forget(node)
             self._known.pop(node, None)
             self._basis.pop(node, None)
+
+    def expected(self, node: str) -> Doubles:
+        """What the memory puts in place of this node's vector before it hears from it: zeros for one never heard."""
+        with self._lock:
+            return np.zeros(self.run.dim) + self._memory.remembered(node)
 
     def digest(self) -> str:
         """Changes with any part of the server's state."""

@@ -27,8 +27,8 @@ def simulate(run: Run, vectors: npt.ArrayLike, weights: npt.ArrayLike | None = N
         raise InvalidInput(f"vectors have shape (rounds, n, d) with n ≥ 1, got {rounds.shape}")
     clients = [Client(run, str(i)) for i in range(rounds.shape[1])]
     given = np.ones(len(clients)) if weights is None else np.asarray(weights)
-    if len(given) != len(clients):
-        raise InvalidInput(f"there are {len(clients)} nodes and {len(given)} weights")
+    if given.shape[:1] != (len(clients),):
+        raise InvalidInput(f"weights have one entry for each of the {len(clients)} nodes, got shape {given.shape}")
     server = Server(run)
     return [play_round(server, clients, batch, given) for batch in rounds]
 

@@ -34,15 +34,18 @@ def check_size(size: Size) -> None:
         raise InvalidInput(f"k must be at least 1, got {whole}")
 
 
-def count(size: Size, dim: int) -> int:
-    """k: the count itself, or max(1, ⌊share·d + ½⌋).
+def count(size: Size, dim: int, least: int = 0) -> int:
+    """k: the count itself, or max(1, ⌊share·d + ½⌋). Only the smaller half of 1 is 0, which ``least`` may refuse.
 
     >>> count(0.1, 784), count(78, 784), count(0.001, 10)
     (78, 78, 1)
     """
     if isinstance(size, Half):
         whole = count(size.of, dim)
-        return whole - whole // 2 if size.larger else whole // 2
+        half = whole - whole // 2 if size.larger else whole // 2
+        if half < least:
+            raise InvalidInput(f"the smaller half of k = {whole} is nothing to send; use a larger k")
+        return half
     k = size if isinstance(size, int) else max(1, int(size * dim + 0.5))
     if k > dim:
         raise InvalidInput(f"k = {k} is more than the dimension {dim}; use a smaller k or a share such as 0.1")

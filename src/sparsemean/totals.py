@@ -9,7 +9,8 @@ import numpy.typing as npt
 
 from sparsemean.blocks import Blocks
 from sparsemean.errors import InvalidInput
-from sparsemean.payload import Doubles, Part
+from sparsemean.kernels import scatter
+from sparsemean.payload import Doubles, Ints, Part
 from sparsemean.theory.estimated import Moments
 
 
@@ -25,8 +26,8 @@ class RoundTotals:
         self.weight: Doubles = np.zeros(len(blocks.sizes))
         self.sums: Doubles = np.zeros(blocks.dim)
         self.counts: npt.NDArray[np.int32] = np.zeros(blocks.dim, np.int32)
-        self.squares: Doubles | None = np.zeros(blocks.dim) if moments else None
-        self.cubes: Doubles | None = np.zeros(blocks.dim) if moments else None
+        self.squares: Doubles = np.zeros(blocks.dim if moments else 0)
+        self.cubes: Doubles = np.zeros(blocks.dim if moments else 0)
         self.fourths: Doubles = np.zeros(len(blocks.sizes))
 
     def add(self, weight: Doubles, residuals: Iterable[Part]) -> None:
@@ -34,43 +35,37 @@ class RoundTotals:
         self.nodes += weight > 0
         self.weight += weight
         for part in residuals:
-            chosen, values = part.coordinates, part.values
+            chosen, values = part.coordinates, part.values.astype(np.float64)  # fourth powers overflow float32
             share = self.blocks.at(weight, chosen)
             if not np.all(weight > 0):  # a node without weight is left out of M_j
                 kept = np.broadcast_to(share, chosen.shape) > 0
                 chosen, values, share = chosen[kept], values[kept], np.broadcast_to(share, kept.shape)[kept]
-            y = share * (part.scale * values)
-            self.sums[chosen] += y
-            self.counts[chosen] += 1
-            if self.squares is not None and self.cubes is not None:
-                square = y * y
-                self.squares[chosen] += square
-                self.cubes[chosen] += square * y
-                self._add_fourths(chosen, square * square)
+            y = np.asarray(share * (part.scale * values), np.float64)
+            scatter()(self.sums, self.counts, self.squares, self.cubes, chosen, y)
+            if self.squares.size:
+                self._add_fourths(chosen, y**2)
 
-    def _add_fourths(self, chosen: npt.NDArray[np.int64], fourth: Doubles) -> None:
+    def _add_fourths(self, chosen: Ints, square: Doubles) -> None:
         if len(self.blocks.sizes) == 1:
-            self.fourths += fourth.sum()
+            self.fourths += square @ square
         else:
-            of_block = self.blocks.at(np.arange(len(self.blocks.sizes), dtype=np.float64), chosen)
-            self.fourths += np.bincount(np.asarray(of_block, np.int64), fourth, minlength=self.fourths.size)
+            self.fourths += np.bincount(self.blocks.of(chosen), square * square, minlength=self.fourths.size)
 
     def merge(self, other: RoundTotals) -> None:
         """Join the totals of other nodes over the same coordinates."""
-        if other.blocks != self.blocks or (other.squares is None) != (self.squares is None):
+        if other.blocks != self.blocks or other.squares.size != self.squares.size:
             raise InvalidInput("totals of different runs cannot be merged; make both with the same Run")
         self.nodes += other.nodes
         self.weight += other.weight
         self.sums += other.sums
         self.counts += other.counts
         self.fourths += other.fourths
-        if self.squares is not None and self.cubes is not None:
-            self.squares += other.squares
-            self.cubes += other.cubes
+        self.squares += other.squares
+        self.cubes += other.cubes
 
     def summary(self) -> Moments | None:
         """A few numbers per block, additive over coordinate ranges; None where powers are not kept."""
-        if self.squares is None or self.cubes is None:
+        if not self.squares.size:
             return None
         s, q = self.sums, self.squares
         return Moments(

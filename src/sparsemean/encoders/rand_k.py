@@ -32,11 +32,11 @@ class RandK(Encoder):
         return Facts(raw=True, uniform=not self.shared, unbiased=True)
 
     def layout(self, dim: int) -> tuple[Layout, ...]:
-        k = count(self.k, dim)
+        k = count(self.k, dim, least=1)
         return (Layout("shared" if self.shared else "seeded", k, scale=dim / k),)
 
     def omega(self, dim: int) -> float:
-        return dim / count(self.k, dim) - 1.0
+        return dim / count(self.k, dim, least=1) - 1.0
 
     def encode(self, vector: Floats, key: Key, state: State) -> Payload:
         (layout,) = self.layout(vector.size)

@@ -36,15 +36,15 @@ class RTopK(Encoder):
 
     def candidates(self, dim: int) -> int:
         """r, never more than the dimension."""
-        return int(min(float(dim), np.ceil(self.over * count(self.k, dim))))
+        return int(min(float(dim), np.ceil(self.over * count(self.k, dim, least=1))))
 
     def layout(self, dim: int) -> tuple[Layout, ...]:
-        return (Layout("listed", count(self.k, dim)),)
+        return (Layout("listed", count(self.k, dim, least=1)),)
 
     def omega(self, dim: int) -> None:
         return None
 
     def encode(self, vector: Floats, key: Key, state: State) -> Payload:
         ranked = largest(vector, self.candidates(vector.size))
-        chosen = ranked[np.sort(coordinates(key, ranked.size, count(self.k, vector.size)))]
+        chosen = ranked[np.sort(coordinates(key, ranked.size, count(self.k, vector.size, least=1)))]
         return Payload((Part(chosen, vector[chosen]),))

@@ -61,20 +61,20 @@ class Wangni(Encoder):
         return Facts(raw=False, uniform=False, unbiased=True)
 
     def layout(self, dim: int) -> tuple[Layout, ...]:
-        return (Layout("levelled", count(self.k, dim)),)
+        return (Layout("levelled", count(self.k, dim, least=1)),)
 
     def omega(self, dim: int) -> float:
-        return dim / count(self.k, dim) - 1.0
+        return dim / count(self.k, dim, least=1) - 1.0
 
     def encode(self, vector: Floats, key: Key, state: State) -> Payload:
-        k = count(self.k, vector.size)
+        k = count(self.k, vector.size, least=1)
         common = level(vector, k)
-        magnitude = np.abs(vector)
+        magnitude = np.abs(vector.astype(np.float64))  # in float32 the running sum would lose small chances
         certain = np.flatnonzero((magnitude >= common) & (magnitude > 0))[:k]
         possible = np.flatnonzero(magnitude < common)
         start = float(words(key, b"wangni", 1)[0] >> np.uint64(11)) * 2.0**-53
         drawn = possible[systematic(magnitude[possible] / common, start)][: k - certain.size]
         chosen = np.concatenate([certain, drawn])
-        values = np.concatenate([vector[certain], np.copysign(common, vector[drawn])])
+        values = np.concatenate([vector[certain], np.copysign(np.float64(common), vector[drawn])])
         order = np.argsort(chosen)
         return Payload((Part(chosen[order], values[order]),))

@@ -11,7 +11,7 @@ import numpy as np
 
 from sparsemean.blocks import Blocks
 from sparsemean.encoders import Encoder
-from sparsemean.payload import Doubles, Ints, Payload
+from sparsemean.payload import Doubles, Floats, Ints, Payload
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +29,10 @@ class Recollection(ABC):
     @abstractmethod
     def expected(self, node: str, coordinates: Ints) -> Doubles | float:
         """b_i at these coordinates: what is subtracted from the values that came."""
+
+    @abstractmethod
+    def remembered(self, node: str) -> Floats | float:
+        """All of b_i: what stands for the node where it sent nothing."""
 
     @abstractmethod
     def mean(self, weights: Mapping[str, Doubles]) -> Doubles | float:

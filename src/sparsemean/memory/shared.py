@@ -33,6 +33,9 @@ class _Previous(Recollection):
     def expected(self, node: str, coordinates: Ints) -> Doubles:
         return self.estimate[coordinates]
 
+    def remembered(self, node: str) -> Doubles:
+        return self.estimate
+
     def mean(self, weights: Mapping[str, Doubles]) -> Doubles:
         return self.estimate
 

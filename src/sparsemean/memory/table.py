@@ -53,6 +53,10 @@ class Table(Recollection):
         values = row.expected(coordinates)
         return values if isinstance(values, float) else values.astype(np.float64)
 
+    def remembered(self, node: str) -> Floats | float:
+        row = self._rows.get(node)
+        return 0.0 if row is None else row.values()
+
     def mean(self, weights: Mapping[str, Doubles]) -> Doubles:
         for node in [node for node in self._weights if node not in weights]:
             self._reweigh(node, np.zeros(len(self._blocks.sizes)))

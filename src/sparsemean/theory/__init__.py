@@ -9,9 +9,10 @@ from .estimated import Moments, estimated_error, estimated_r1_r2, r2_variance
 from .scaling import beta_bar, fill_gains, gains
 from .spatial import constants, error_coefficients, feedback_factor, optimal_ratio, rand_k_mse, spatial_mse
 from .temporal import shared_sample_mse, temporal_mse
-from .weighting import Weighting, weights
+from .weighting import FixedWeighting, Weighting, weights
 
 __all__ = [
+    "FixedWeighting",
     "Moments",
     "Weighting",
     "beta_bar",

@@ -25,13 +25,13 @@ def node_count(n: SupportsIndex) -> int:
 
 
 def unit_share(share: SupportsFloat) -> float:
-    """The share p = k/d of its coordinates a node sends, 0 < p ≤ 1.
+    """The share p = k/d of its coordinates a node sends, 0 < p ≤ 1 (from 1e-300 on).
 
     >>> unit_share(1)
     1.0
     """
     p = finite(share, "share")
-    if not 0.0 < p <= 1.0 or math.isinf(1.0 / p):
+    if not 1e-300 <= p <= 1.0:
         raise InvalidInput(f"share must lie in (0, 1], not {p!r}; give k/d, not k")
     return p
 

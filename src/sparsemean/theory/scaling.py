@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import numpy.typing as npt
 
@@ -14,18 +12,21 @@ from .binomial import count_given_sent, relative_deviations
 from .weighting import Weighting, weights
 
 
-def inverse_weights(T: Weighting, n: int) -> tuple[npt.NDArray[np.float64], float]:
-    """min T / T(m) for m = 0..n (0 at m = 0), and min T; only ratios of T matter, and these cannot overflow.
+def inverse_weights(
+    T: Weighting, n: int, share: float, top: npt.NDArray[np.float64] | float = 1.0
+) -> tuple[npt.NDArray[np.float64], float]:
+    """(top(m) T(c)/T(m) for m = 0..n, 0 at m = 0) and T(c), c the likeliest count: only ratios of T matter.
 
     Where T(n) = 0 the limit keeps m = n alone.
 
-    >>> inverse_weights("max", 2)[0].tolist(), inverse_weights(-1, 2)[0].tolist()
+    >>> inverse_weights("max", 2, 0.1)[0].tolist(), inverse_weights(-1, 2, 0.1)[0].tolist()
     ([0.0, 1.0, 0.5], [0.0, 0.0, 1.0])
     """
     values = weights(T, n)
-    lowest = float(values.min())
-    inverse = lowest / values if lowest > 0.0 else (values == 0.0).astype(np.float64)
-    return np.concatenate(([0.0], inverse)), lowest
+    if values[-1] == 0.0:
+        return np.concatenate(([0.0], top * (values == 0.0))), 0.0
+    likeliest = float(values[min(len(values) - 1, int(n * unit_share(share)))])
+    return np.concatenate(([0.0], top * likeliest / values)), likeliest
 
 
 def gains(T: Weighting, n: int, share: float) -> npt.NDArray[np.float64]:
@@ -40,7 +41,7 @@ def gains(T: Weighting, n: int, share: float) -> npt.NDArray[np.float64]:
     >>> gains("max", 2, 0.5).round(3).tolist()
     [0.0, 1.333, 0.667]
     """
-    inverse, _ = inverse_weights(T, n)
+    inverse, _ = inverse_weights(T, n, share)
     mean, _ = relative_deviations(inverse, count_given_sent(n, share))
     return inverse / mean if mean > 0.0 else np.zeros_like(inverse)
 
@@ -65,8 +66,6 @@ def beta_bar(T: Weighting, n: int, share: float) -> float:
     >>> round(beta_bar("one", 10, 0.25), 12)
     4.0
     """
-    inverse, lowest = inverse_weights(T, n)
+    inverse, likeliest = inverse_weights(T, n, share)
     mean, _ = relative_deviations(inverse, count_given_sent(n, share))
-    if lowest == 0.0:
-        return 0.0
-    return lowest / mean / unit_share(share) if mean > 0.0 else math.inf
+    return likeliest / mean / unit_share(share) if likeliest > 0.0 else 0.0

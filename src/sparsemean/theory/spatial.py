@@ -9,7 +9,7 @@ import numpy as np
 from .arguments import energy, finite, node_count, unit_share
 from .binomial import count_given_sent, pmf, relative_deviations
 from .scaling import gains, inverse_weights
-from .weighting import Weighting
+from .weighting import Weighting, weights
 
 ROUNDING = 4 * float(np.finfo(np.float64).eps)
 
@@ -23,7 +23,8 @@ def constants(T: Weighting, n: int, share: float) -> tuple[float, float]:
         c1 = (1/p) Σ_m b_m e(m)²,
         c2 = −Σ_m b_m e(m) [u(m) e(m) + 2(u(m) − 1)],  u(m) = (m − 1)/((n − 1)p).
 
-    Both are 0 for constant T and for share = 1. (∞, −∞) where ρ = −1 and b_n is too small for a float.
+    Both are 0 for constant T and for share = 1; in general c2 is good to 1e-12 or to what the rounding of T itself
+    leaves, some 1e-16. (∞, −∞) where ρ = −1 and b_n is too small for a float.
 
     >>> constants("one", 10, 0.1)
     (0.0, 0.0)
@@ -33,7 +34,7 @@ def constants(T: Weighting, n: int, share: float) -> tuple[float, float]:
     """
     n, p = node_count(n), unit_share(share)
     sent = count_given_sent(n, p)
-    mean, excess = relative_deviations(inverse_weights(T, n)[0], sent)
+    mean, excess = relative_deviations(inverse_weights(T, n, p)[0], sent)
     if mean == 0.0:
         return math.inf, -math.inf
     pull = sent * excess
@@ -69,7 +70,7 @@ def feedback_factor(T: Weighting, n: int, share: float) -> float:
     """
     n, p = node_count(n), unit_share(share)
     count = pmf(n, p)
-    mean, excess = relative_deviations(np.arange(n + 1.0) * inverse_weights(T, n)[0], count)
+    mean, excess = relative_deviations(inverse_weights(T, n, p, np.arange(1.0, n + 1.0))[0], count)
     return float(np.sum(count * excess * excess)) if mean > 0.0 else math.inf
 
 
@@ -96,10 +97,10 @@ def spatial_mse(r1: float, r2: float, n: int, share: float, T: Weighting) -> flo
     own, _ = error_coefficients(T, n, p)
     if n == 1:
         return own * r1
-    if inverse_weights(T, n)[1] == 0.0 and r1 + r2 <= ROUNDING * r1:
+    if weights(T, n)[-1] == 0.0 and r1 + r2 <= ROUNDING * r1:
         return 0.0
     if math.isinf(own):
-        return math.inf if r1 > 0.0 else 0.0
+        return math.inf
     if r2 < 0.0:
         return (own * (r1 + r2) - _opposed(T, n, p) * r2) / n**2
     shared = r2 / (n - 1)

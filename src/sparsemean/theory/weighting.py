@@ -16,6 +16,9 @@ Weighting: TypeAlias = (
     str | float | Callable[[npt.NDArray[np.float64], int], npt.ArrayLike] | Sequence[float] | npt.NDArray[np.float64]
 )
 
+FixedWeighting: TypeAlias = str | float | Callable[[npt.NDArray[np.float64], int], npt.ArrayLike] | tuple[float, ...]
+"""A weighting that cannot change, and so can be looked up."""
+
 NAMES = ("one", "max", "avg")
 
 
@@ -31,8 +34,8 @@ def weights(T: Weighting, n: int) -> npt.NDArray[np.float64]:
     a table                   entry m − 1 is T(m); at least n entries
     ========================  ==========================================================================
 
-    With one node the names and numbers all mean T = 1. Every T(m) must be finite and positive; only ρ = −1 ends
-    in T(n) = 0, which stands for the limit ρ → −1 (``gains``).
+    With one node the names and numbers all mean T = 1. Every T(m) must be finite and positive, in a range of 1e300;
+    only ρ = −1 ends in T(n) = 0, which stands for the limit ρ → −1 (``gains``).
 
     >>> weights("avg", 3).tolist(), weights(-1, 3).tolist()
     ([1.0, 1.75, 2.5], [1.0, 0.5, 0.0])
@@ -73,5 +76,7 @@ def _ratio(ratio: float, n: int) -> npt.NDArray[np.float64]:
 def _positive(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     if not np.all(np.isfinite(values) & (values > 0.0)):
         m = 1 + int(np.argmin(np.isfinite(values) & (values > 0.0)))
-        raise InvalidInput(f"T({m}) = {values[m - 1]!r}, but every T(m) must be finite and positive")
+        raise InvalidInput(f"T({m}) = {float(values[m - 1])!r}, but every T(m) must be finite and positive")
+    if values.max() * 1e-300 > values.min():
+        raise InvalidInput("T spans more than a factor of 1e300; such weights leave out all counts but one")
     return values

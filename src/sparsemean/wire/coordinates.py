@@ -62,7 +62,10 @@ def unpack(reader: Reader, dim: int, most: int) -> Ints:
             raise MalformedPayload("the listed coordinates leave the vector")
         coordinates = np.cumsum(gaps + 1) - 1
     elif mode == BITMAP and size == bitmap_size:
-        coordinates = np.flatnonzero(np.unpackbits(np.frombuffer(body, np.uint8), bitorder="little"))
+        bits = np.unpackbits(np.frombuffer(body, np.uint8), bitorder="little")
+        if np.count_nonzero(bits) != count:  # before eight bytes are spent on each of them
+            raise MalformedPayload("the bitmap has another number of coordinates than the list announces")
+        coordinates = np.flatnonzero(bits)
         if np.sum(varint.length(np.diff(coordinates, prepend=-1) - 1)) <= bitmap_size:
             raise MalformedPayload("a bitmap stands where gaps are shorter")
     else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from sparsemean.errors import MalformedPayload
 from sparsemean.payload import Floats, Layout, Part
 from sparsemean.sampling import Key
 from sparsemean.sampling import coordinates as sample
@@ -40,8 +41,8 @@ def most_bytes(layout: Layout, dim: int, kind: ValueKind) -> int:
     if layout.fixed:
         return kind.size(layout.count)
     listed = coordinates.most_bytes(layout.count, dim) + kind.size(layout.count)
-    if layout.where == "levelled":
-        return listed + kind.size(1) + coordinates.most_bytes(layout.count, layout.count)
+    if layout.where == "levelled" and layout.count:  # at worst one value is at the level, and one byte holds its sign
+        return listed + coordinates.most_bytes(layout.count - 1, layout.count) + 1
     return listed
 
 
@@ -64,8 +65,10 @@ def _unpack_levelled(reader: Reader, count: int, kind: ValueKind) -> Floats:
         return np.empty(0, kind.dtype)
     level = kind.unpack(reader, 1)
     larger = np.zeros(count, bool)
-    larger[coordinates.unpack(reader, count, count)] = True
+    larger[coordinates.unpack(reader, count, count - 1)] = True
     sent = np.empty(count, kind.dtype)
     sent[~larger] = level * values.unpack_signs(reader, int(np.count_nonzero(~larger)))
     sent[larger] = kind.unpack(reader, int(np.count_nonzero(larger)))
+    if np.signbit(level[0]) or not np.all(np.abs(sent[larger]) > level):
+        raise MalformedPayload("the common level is negative, or not the smallest magnitude")
     return sent

@@ -17,7 +17,8 @@ def length(numbers: Ints) -> npt.NDArray[np.int64]:
     >>> length(np.array([0, 127, 128, 16384]))
     array([1, 1, 2, 3])
     """
-    return 1 + sum((numbers >= 1 << 7 * i).astype(np.int64) for i in range(1, LONGEST))
+    longer: Ints = np.sum([numbers >= 1 << 7 * i for i in range(1, LONGEST)], axis=0)
+    return 1 + longer
 
 
 def pack(numbers: Ints) -> bytes:

@@ -1,0 +1,103 @@
+"""Write the golden frames in ``tests/golden/wire/v1``: what this wire version promises to read for ever.
+
+Run it once when the wire version is new, and again only for a scheme that has no golden frame yet:
+
+    python scripts/make_golden_frames.py
+
+A file that exists is never written again. Where today's code would write other bytes, the code is wrong, or the wire
+version has to change and the new frames go to a folder of their own; the old ones stay.
+
+Each ``<name>.bin`` is one frame; ``<name>.json`` beside it says how it came about: the run, the node, the round, the
+vectors of that round and of the rounds delivered before it (the last one is the frame's), and the vector that the
+frame decodes to, null where it says "unchanged".
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import sparsemean as sm
+from sparsemean import codec
+from sparsemean.wire import frame
+
+FOLDER = Path(__file__).parent.parent / "tests" / "golden" / "wire" / f"v{frame.VERSION}"
+DIM, K, SEED = 100, 10, (1 << 63) + 11
+NODE, ROUND = "Göteborg 7", 5
+
+
+@dataclass(frozen=True)
+class Case:
+    """A run, and the vectors of the rounds up to the frame's own."""
+
+    run: sm.Run
+    vectors: list[list[float]]
+
+    @property
+    def first_round(self) -> int:
+        """The round of the first vector."""
+        return ROUND - len(self.vectors) + 1
+
+
+def vector(round: int) -> list[float]:
+    """Multiples of 1/32 without equal magnitudes, a few of them sixteen times as large: exact in single precision.
+
+    >>> vector(0)[:4]
+    [-78.5, -0.28125, 4.34375, -3.65625]
+    >>> len({abs(x) for x in vector(0)})
+    100
+    """
+    return [((37 * j + 29 * round + 11) % 101 - 50.25) / 8 * (16 if j % 17 == 0 else 1) for j in range(DIM)]
+
+
+def cases() -> dict[str, Case]:
+    """Every named scheme, and what the names leave out."""
+    made = {}
+    for name in sm.names():
+        options = {"ratio": 1.5} if name == "rand-k-spatial-opt" else {}
+        scheme = sm.named(name, k=K, **options)
+        rounds = range(ROUND - 2, ROUND + 1) if scheme.node_state else [ROUND]
+        made[name] = Case(sm.Run(scheme, DIM, SEED), [vector(round) for round in rounds])
+    for name in ("rand-k", "wangni"):
+        made[f"{name}-float64"] = Case(sm.Run(sm.named(name, k=K, values="float64"), DIM, SEED), [vector(ROUND)])
+    made["rand-k-blocks"] = Case(sm.Run(sm.named("rand-k", k=0.1), DIM, SEED, blocks=[1, 29, 70]), [vector(ROUND)])
+    made["rand-k-shared"] = Case(sm.Run(sm.Scheme(sm.RandK(K, shared=True)), DIM, SEED), [vector(ROUND)])
+    made["top-k-bitmap"] = Case(sm.Run(sm.named("top-k", k=50), DIM, SEED), [vector(ROUND)])
+    made["lag-unchanged"] = Case(sm.Run(sm.named("lag"), DIM, SEED), [vector(ROUND)] * 2)
+    return made
+
+
+def golden(case: Case) -> tuple[bytes, list[float] | None]:
+    """The frame of the last vector, the others having been delivered, and what it decodes to."""
+    client, server = sm.Client(case.run, NODE), sm.Server(case.run, round=case.first_round)
+    for sent in case.vectors:
+        blob = client.encode(sent, server.round)
+        client.delivered(server.accept(NODE, blob))
+        server.skip_round()
+    payload = codec.read_payload(case.run, NODE, *codec.open_frame(case.run, NODE, blob))
+    return blob, None if payload is None else payload.dense(DIM).tolist()
+
+
+def main() -> None:
+    """Write what is not there yet."""
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    for name, case in cases().items():
+        frame_file, text_file = FOLDER / f"{name}.bin", FOLDER / f"{name}.json"
+        if frame_file.exists() or text_file.exists():
+            print(f"{name}: is there, left alone")
+            continue
+        blob, decoded = golden(case)
+        story = {"run": json.loads(case.run.to_json()), "node": NODE, "round": ROUND}
+        text = {**story, "vectors": case.vectors, "decoded": decoded}
+        with text_file.open("x", encoding="utf-8") as file:
+            # One line for each list of numbers keeps differences readable.
+            lines = (f"{json.dumps(key)}: {json.dumps(value, ensure_ascii=False)}" for key, value in text.items())
+            file.write("{\n" + ",\n".join(lines) + "\n}\n")
+        with frame_file.open("xb") as file:
+            file.write(blob)
+        print(f"{name}: {len(blob)} bytes")
+
+
+if __name__ == "__main__":
+    main()

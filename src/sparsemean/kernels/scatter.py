@@ -1,0 +1,52 @@
+"""Add one part's values, counts and powers to the totals of a round, in one pass where numba is installed."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+Doubles: TypeAlias = npt.NDArray[np.float64]
+Ints: TypeAlias = npt.NDArray[np.int64]
+Counts: TypeAlias = npt.NDArray[np.int32]
+Scatter: TypeAlias = Callable[[Doubles, Counts, Doubles, Doubles, Ints, Doubles], None]
+
+
+def scatter_numpy(
+    sums: Doubles, counts: Counts, squares: Doubles, cubes: Doubles, coordinates: Ints, y: Doubles
+) -> None:
+    """sums += y, counts += 1, squares += y², cubes += y³ at distinct coordinates; empty powers are not kept."""
+    sums[coordinates] += y
+    counts[coordinates] += 1
+    if squares.size:
+        square = y * y
+        squares[coordinates] += square
+        cubes[coordinates] += square * y
+
+
+def _scatter_loop(
+    sums: Doubles, counts: Counts, squares: Doubles, cubes: Doubles, coordinates: Ints, y: Doubles
+) -> None:
+    powers = squares.size > 0
+    for i in range(coordinates.size):
+        j = coordinates[i]
+        value = y[i]
+        sums[j] += value
+        counts[j] += 1
+        if powers:
+            squares[j] += value * value
+            cubes[j] += value * value * value
+
+
+@functools.cache
+def scatter() -> Scatter:
+    """The fastest of the two here; numba is imported at the first call, never with the package."""
+    try:
+        import numba
+    except ImportError:
+        return scatter_numpy
+    compiled: Scatter = numba.njit(nogil=True, cache=True)(_scatter_loop)
+    return compiled

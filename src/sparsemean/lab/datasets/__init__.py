@@ -1,0 +1,76 @@
+"""Real data by name, and a user's own files by path; which, and in what format, is told in ``docs/data.md``."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from sparsemean.errors import InvalidInput
+from sparsemean.lab.datasets import beijing, cifar10, digits, fashion_mnist, los_loop, splits, vectors, weather
+from sparsemean.lab.datasets.download import download
+from sparsemean.lab.datasets.entry import Entry
+from sparsemean.lab.datasets.find import ENVIRONMENT, Directory
+from sparsemean.lab.datasets.images import Images
+from sparsemean.lab.datasets.stream import Stream
+
+__all__ = ["ENTRIES", "Entry", "Images", "Stream", "download", "fetch", "load", "names", "splits"]
+
+LOADERS: dict[str, Callable[[Directory | None], Images | Stream]] = {
+    "fashion-mnist": fashion_mnist.load,
+    "cifar-10": cifar10.load,
+    "digits": digits.load,
+    "weather": weather.load,
+    "beijing": beijing.load,
+    "los-loop": los_loop.load,
+}
+
+ENTRIES: dict[str, Entry] = {
+    entry.name: entry for entry in (fashion_mnist.ENTRY, cifar10.ENTRY, beijing.ENTRY, los_loop.ENTRY)
+}
+"""The sets that lie in files outside of Python packages."""
+
+
+def names() -> tuple[str, ...]:
+    """The names that ``load`` knows.
+
+    >>> names()
+    ('fashion-mnist', 'cifar-10', 'digits', 'weather', 'beijing', 'los-loop')
+    """
+    return tuple(LOADERS)
+
+
+def load(name_or_path: Directory, directory: Directory | None = None) -> Images | Stream:
+    """The named set, or the vectors in a file of one's own.
+
+    A set's files are looked for in ``directory``, in the folder that ``SPARSEMEAN_DATA`` names, and in
+    ``../shared/data``. A file that bears the name of a set is meant by ``./`` before it.
+
+    >>> weather = load("weather")
+    >>> weather.vectors.shape, weather.nodes[0]
+    ((31, 37, 89), '22016001')
+    """
+    name = os.fspath(name_or_path)
+    if name in LOADERS:
+        return LOADERS[name](directory)
+    if not Path(name).exists():
+        raise InvalidInput(f"{name!r} is neither a file nor a data set; known sets are {', '.join(LOADERS)}")
+    return vectors.load(name)
+
+
+def fetch(name: str, directory: Directory | None = None, base_url: str | None = None) -> tuple[Path, ...]:
+    """The paths of the named set's files in the directory (else ``SPARSEMEAN_DATA``), downloaded where needed.
+
+    Sets that come with a package have no files to fetch.
+
+    >>> fetch("weather")
+    ()
+    """
+    if name not in LOADERS:
+        raise InvalidInput(f"{name!r} is no data set; known sets are {', '.join(LOADERS)}")
+    if name not in ENTRIES:
+        return ()
+    place = directory or os.environ.get(ENVIRONMENT)
+    if not place:
+        raise InvalidInput(f"say where {name} shall go: name a directory, or set {ENVIRONMENT} to one")
+    return download(ENTRIES[name], place, base_url)

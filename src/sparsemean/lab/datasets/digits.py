@@ -1,0 +1,27 @@
+"""Handwritten digits that come with scikit-learn: 1,797 grey pictures, 8×8, ten classes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sparsemean.lab.datasets.extra import optional
+from sparsemean.lab.datasets.find import Directory
+from sparsemean.lab.datasets.images import Images
+
+TRAIN = 1437
+ATTRIBUTION = (
+    "Alpaydin, Kaynak, Optical Recognition of Handwritten Digits, UCI Machine Learning Repository, 1998, "
+    "doi 10.24432/C50P49, CC BY 4.0; as shipped with scikit-learn"
+)
+
+
+def load(directory: Directory | None = None) -> Images:
+    """The first 1,437 pictures for training and the last 360 for testing, as rows of 64 pixels.
+
+    The set comes without a split. Its order is kept, because neighbours are often by the same hand: shuffling would put
+    every writer on both sides. ``directory`` is not used; the package carries the data.
+    """
+    bunch = optional("sklearn.datasets", "the set digits").load_digits()
+    pixels, labels = (bunch.data / 16).astype(np.float32), bunch.target.astype(np.int64)
+    classes = tuple(str(digit) for digit in range(10))
+    return Images("digits", pixels[:TRAIN], labels[:TRAIN], pixels[TRAIN:], labels[TRAIN:], classes, ATTRIBUTION)

@@ -1,0 +1,36 @@
+"""What a sensor network, or a file of one's own, gives: one vector per round and node."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from sparsemean.payload import Doubles, Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Stream:
+    """Vectors by round and node, nothing missing."""
+
+    name: str
+    vectors: Floats
+    """(rounds, nodes, coordinates): float32 in the named sets, float64 in a file of one's own."""
+    nodes: tuple[str, ...]
+    """Node names, one per entry of the second axis."""
+    attribution: str = ""
+    """Show this wherever the data, or a figure made from it, is published."""
+
+
+def standardised(values: Doubles, axis: int) -> npt.NDArray[np.float32]:
+    """The values with mean 0 and variance 1 for each quantity, the quantities being counted along ``axis``.
+
+    >>> standardised(np.array([[1.0, 10.0], [3.0, 30.0]]), axis=1)
+    array([[-1., -1.],
+           [ 1.,  1.]], dtype=float32)
+    """
+    others = tuple(i for i in range(values.ndim) if i != axis % values.ndim)
+    centred = values - values.mean(axis=others, keepdims=True)
+    scaled: Doubles = centred / centred.std(axis=others, keepdims=True)
+    return scaled.astype(np.float32)

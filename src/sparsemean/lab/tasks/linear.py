@@ -1,0 +1,92 @@
+"""Linear regression by full or stochastic gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from sparsemean.lab.tasks.base import Task
+from sparsemean.lab.tasks.descent import Model, batches, check_settings
+from sparsemean.lab.tasks.shards import Shards
+from sparsemean.payload import Doubles, Floats
+
+
+class LinearRegression(Task[Model]):
+    """Node i sends the gradient of ½(⟨w, x⟩ + b − target)², averaged over its rows; server: −rate · mean.
+
+    With ``batch`` it is over that many of its rows, drawn anew each round. The parameters are w and then b, 0 at
+    first; the objective is the mean of that loss over all rows. ``test`` is (rows, targets); with it ``metrics``
+    gives the root mean squared error there.
+
+    >>> task = LinearRegression([[[0.0], [1.0]], [[2.0], [3.0]]], [[1.0, 3.0], [5.0, 7.0]], rate=0.3)
+    >>> model = task.start(seed=0)
+    >>> for round in range(200):
+    ...     model = task.step(model, task.vectors(model, round).mean(axis=0))
+    >>> model.parameters.round(3)
+    array([2., 1.])
+    """
+
+    def __init__(
+        self,
+        parts: Sequence[npt.ArrayLike] | npt.NDArray[np.generic],
+        targets: Sequence[npt.ArrayLike] | npt.NDArray[np.generic],
+        test: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
+        rate: float = 0.01,
+        batch: int | None = None,
+    ) -> None:
+        check_settings(rate, batch)
+        self._rate, self._batch = rate, batch
+        self._shards = Shards.of(parts)
+        self._targets: Floats = self._shards.targets(targets).astype(self._shards.rows.dtype)
+        self._test: tuple[Floats, Floats] | None = None
+        if test is not None:
+            shards = Shards.of([test[0]])
+            self._test = (shards.rows, shards.targets([test[1]]).astype(shards.rows.dtype))
+
+    @property
+    def nodes(self) -> int:
+        return self._shards.nodes
+
+    @property
+    def dim(self) -> int:
+        return self._shards.dim + 1
+
+    @property
+    def blocks(self) -> None:
+        return None
+
+    def start(self, seed: int) -> Model:
+        return Model(np.zeros(self.dim), seed)
+
+    def vectors(self, state: Model, round: int) -> Floats:
+        gradients = np.empty((self.nodes, self.dim), self._shards.rows.dtype)
+        for gradient, chosen in zip(gradients, batches(self._shards, self._batch, state.seed, round), strict=True):
+            rows = self._shards.rows[chosen]
+            residuals = _residuals(rows, self._targets[chosen], state)
+            gradient[:-1] = residuals @ rows / len(rows)
+            gradient[-1] = residuals.mean()
+        return gradients
+
+    def weights(self, state: Model) -> Doubles | None:
+        return self._shards.weights
+
+    def step(self, state: Model, mean: Doubles) -> Model:
+        return state.moved(-self._rate * mean)
+
+    def objective(self, state: Model) -> float:
+        return _mean_square(_residuals(self._shards.rows, self._targets, state)) / 2
+
+    def metrics(self, state: Model) -> dict[str, float]:
+        return {} if self._test is None else {"test_rmse": _mean_square(_residuals(*self._test, state)) ** 0.5}
+
+
+def _residuals(rows: Floats, targets: Floats, model: Model) -> Floats:
+    used = model.parameters.astype(rows.dtype)
+    values: Floats = rows @ used[:-1] + used[-1] - targets
+    return values
+
+
+def _mean_square(values: Floats) -> float:
+    return float(np.mean(np.square(values, dtype=np.float64)))

@@ -1,0 +1,102 @@
+"""Power iteration: the principal eigenvector of rows that are spread over nodes (Section 5, Appendix C)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from sparsemean.lab.tasks.base import Task
+from sparsemean.lab.tasks.shards import Shards
+from sparsemean.payload import Doubles, Floats
+
+GRAM_BYTES = 1_500_000_000
+
+
+class PowerIteration(Task[Doubles]):
+    """Node i sends A_iᵀA_i w, scaled to length 1; the server scales the mean to length 1 and that is the next w.
+
+    The state is w, at first uniform in [0, 1]ᵈ, scaled. A zero mean leaves it as it is. The objective is the distance
+    of w to the principal eigenvector of ΣA_iᵀA_i, whichever sign is nearer. The lengths A_iᵀA_i w had are lost, so
+    the fixed point differs a little from that eigenvector where nodes hold unlike data, even with exact means.
+
+    ``centre`` takes the mean of all rows off first, which makes A_iᵀA_i the covariance up to a factor. The paper
+    says covariance; off is the default because it gives its high correlation (R2/R1 of 98.9 against 98.7 of 99 on
+    Fashion-MNIST, 100 nodes, IID).
+
+    >>> task = PowerIteration([[[3, 0], [0, 1]], [[3, 0], [0, 2]]])
+    >>> w = task.start(seed=0)
+    >>> for round in range(20):
+    ...     w = task.step(w, task.vectors(w, round).mean(axis=0))
+    >>> task.objective(w) < 1e-6
+    True
+    """
+
+    def __init__(self, parts: Sequence[npt.ArrayLike] | npt.NDArray[np.generic], centre: bool = False) -> None:
+        shards = Shards.of(parts)
+        if centre:
+            mean = shards.rows.mean(axis=0, dtype=np.float64)
+            shards = Shards(shards.rows - mean.astype(shards.rows.dtype), shards.sizes)
+        self._shards = shards
+
+    @property
+    def nodes(self) -> int:
+        return self._shards.nodes
+
+    @property
+    def dim(self) -> int:
+        return self._shards.dim
+
+    @property
+    def blocks(self) -> None:
+        return None
+
+    @cached_property
+    def _grams(self) -> Floats | None:
+        """All A_iᵀA_i below each other; None where twice the rows themselves are less to go through, or it is large."""
+        shards, entries = self._shards, self.nodes * self.dim**2
+        if entries > 2 * shards.rows.size or entries * shards.rows.itemsize > GRAM_BYTES:
+            return None
+        return np.concatenate([rows.T @ rows for rows in map(shards.__getitem__, range(self.nodes))])
+
+    @cached_property
+    def eigenvector(self) -> Doubles:
+        """The true one, of length 1."""
+        if self._grams is None:
+            gram = self._shards.rows.T @ self._shards.rows
+        else:
+            gram = self._grams.reshape(self.nodes, self.dim, self.dim).sum(axis=0)
+        return np.linalg.eigh(gram.astype(np.float64)).eigenvectors[:, -1]
+
+    def start(self, seed: int) -> Doubles:
+        return _unit(np.random.default_rng(seed).random(self.dim))
+
+    def vectors(self, state: Doubles, round: int) -> Doubles:
+        w = state.astype(self._shards.rows.dtype)
+        if self._grams is not None:
+            return _unit((self._grams @ w).reshape(self.nodes, self.dim).astype(np.float64))
+        scores = self._shards.rows @ w
+        local = [scores[own] @ self._shards.rows[own] for own in self._shards.slices]
+        return _unit(np.array(local, np.float64))
+
+    def weights(self, state: Doubles) -> Doubles | None:
+        return self._shards.weights
+
+    def step(self, state: Doubles, mean: Doubles) -> Doubles:
+        return _unit(mean) if np.any(mean) else state
+
+    def objective(self, state: Doubles) -> float:
+        away = (np.linalg.norm(state - self.eigenvector), np.linalg.norm(state + self.eigenvector))
+        return float(min(away))
+
+    def metrics(self, state: Doubles) -> dict[str, float]:
+        return {}
+
+
+def _unit(vectors: Doubles) -> Doubles:
+    """Scaled to length 1 along the last axis; zeros stay zeros."""
+    length = np.linalg.norm(vectors, axis=-1, keepdims=True)
+    scaled: Doubles = np.divide(vectors, length, out=np.zeros_like(vectors), where=length > 0)
+    return scaled

@@ -1,0 +1,83 @@
+"""The rows of all nodes in one array, one node after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sparsemean.errors import InvalidInput
+from sparsemean.payload import Doubles, Floats, Ints
+
+
+@dataclass(frozen=True, eq=False)
+class Shards:
+    """``rows`` has shape (all rows, dim); node i holds the ``sizes[i]`` rows of ``slices[i]``.
+
+    >>> shards = Shards.of([[[1, 2]], [[3, 4], [5, 6]]])
+    >>> shards[1].tolist(), shards.weights
+    ([[3.0, 4.0], [5.0, 6.0]], array([1., 2.]))
+    """
+
+    rows: Floats
+    sizes: Ints
+
+    @staticmethod
+    def of(parts: Sequence[npt.ArrayLike] | npt.NDArray[np.generic]) -> Shards:
+        """One (rows, dim) array for each node, or one array (nodes, rows, dim), which is not copied.
+
+        float32 and float64 are kept, everything else becomes float32.
+        """
+        arrays = [_real(part) for part in parts]
+        if not arrays or any(a.ndim != 2 or a.size == 0 or a.shape[1] != arrays[0].shape[1] for a in arrays):
+            shapes = sorted({a.shape for a in arrays})[:5]
+            raise InvalidInput(f"give one non-empty (rows, dim) array for each node, all of one dim; got {shapes}")
+        if isinstance(parts, np.ndarray) and parts.dtype == arrays[0].dtype:
+            rows: Floats = _real(parts).reshape(-1, parts.shape[2])
+        else:
+            rows = np.concatenate(arrays)
+        if not np.isfinite(rows).all():
+            raise InvalidInput("rows hold NaN or infinity; remove or replace these values")
+        return Shards(rows, np.array([len(array) for array in arrays], np.int64))
+
+    @property
+    def nodes(self) -> int:
+        """How many nodes there are."""
+        return len(self.sizes)
+
+    @property
+    def dim(self) -> int:
+        """Length of a row."""
+        return int(self.rows.shape[1])
+
+    @cached_property
+    def slices(self) -> tuple[slice, ...]:
+        """Where each node's rows lie."""
+        ends = np.cumsum(self.sizes).tolist()
+        return tuple(slice(end - size, end) for size, end in zip(self.sizes.tolist(), ends, strict=True))
+
+    def __getitem__(self, node: int) -> Floats:
+        """The rows of one node, a view."""
+        return self.rows[self.slices[node]]
+
+    @property
+    def weights(self) -> Doubles | None:
+        """The nodes' sizes, with which a mean over nodes is one over rows; None where all are equal."""
+        return None if np.all(self.sizes == self.sizes[0]) else self.sizes.astype(np.float64)
+
+    def targets(self, parts: Sequence[npt.ArrayLike] | npt.NDArray[np.generic]) -> npt.NDArray[Any]:
+        """One number for each row, from one array for each node: in the order of ``rows``."""
+        arrays = [np.asarray(part) for part in parts]
+        if [array.shape for array in arrays] != [(size,) for size in self.sizes.tolist()]:
+            raise InvalidInput("give each node one label or target for each of its rows")
+        return np.concatenate(arrays)
+
+
+def _real(values: npt.ArrayLike) -> Floats:
+    """As an array of float32 or float64."""
+    array = np.asarray(values)
+    return array if array.dtype in (np.float32, np.float64) else array.astype(np.float32)

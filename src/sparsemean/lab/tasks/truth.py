@@ -1,0 +1,68 @@
+"""What the estimate of a round is held against: the true mean, the true correlation, the exact expected error."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from sparsemean import theory
+from sparsemean.blocks import Blocks
+from sparsemean.payload import Doubles, Floats, Ints
+from sparsemean.server import Server
+
+
+@dataclass(frozen=True, eq=False)
+class Truth:
+    """Per block b, of y_i = n_b w_i x_i / Σw over the n_b nodes with weight there: R1, R2, and the mean.
+
+    ``energy`` is the weighted mean of ‖x_i‖², what an NMSE is relative to. A block without weight counts nothing, and
+    the mean is 0 there.
+    """
+
+    mean: Doubles
+    nodes: Ints
+    r1: Doubles
+    r2: Doubles
+    energy: float
+
+    @property
+    def ratio(self) -> float:
+        """R2/R1 over all blocks; 0 where all vectors are 0."""
+        return float(self.r2.sum() / self.r1.sum()) if self.r1.any() else 0.0
+
+
+def truth(vectors: Floats, weights: Doubles | None, blocks: Blocks) -> Truth:
+    """The truth about (n, d) vectors with weights (n,), (n, blocks) or None for equal ones.
+
+    >>> found = truth(np.array([[1.0, 0.0], [3.0, 4.0]]), np.array([3.0, 1.0]), Blocks((1, 1)))
+    >>> found.mean, found.energy
+    (array([1.5, 1. ]), 7.0)
+    """
+    x, shape = vectors.astype(np.float64), (len(vectors), len(blocks.sizes))
+    w = np.ones(shape) if weights is None else np.broadcast_to(weights.reshape(len(x), -1), shape)
+    total, nodes = w.sum(axis=0), np.count_nonzero(w, axis=0)
+    share = np.divide(w, total, out=np.zeros(shape), where=total > 0)  # w_i/Σw
+    squares = np.add.reduceat(x * x, np.cumsum((0, *blocks.sizes[:-1])), axis=1)
+    mean = share[:, 0] @ x if shape[1] == 1 else np.sum(np.repeat(share, blocks.sizes, axis=1) * x, axis=0)
+    r1 = nodes**2 * np.sum(share**2 * squares, axis=0)
+    r2 = nodes**2 * blocks.sums(mean * mean) - r1
+    return Truth(mean, nodes, r1, r2, float(np.sum(share * squares)))
+
+
+def exact_error(server: Server, names: Sequence[str], vectors: Floats, weights: Doubles | None) -> float | None:
+    """E‖estimate − mean‖² of the coming round, given what the server remembers (Theorems 1 and 3).
+
+    Over the draw of coordinates alone: what few-bit values lose comes on top. None where no formula holds.
+    """
+    run = server.run
+    sends, (layout, *_), T = run.scheme.encoder.facts, run.layout, run.scheme.decoder.T
+    one_sample = layout.where == "shared" and sends.raw and sends.unbiased
+    if T is None or not (run.share is not None or one_sample):
+        return None
+    news = truth(vectors - np.array([server.expected(name) for name in names]), weights, run.ranges)
+    if run.share is None:
+        return theory.shared_sample_mse(float(news.mean @ news.mean), layout.count / run.dim)
+    sums = zip(news.r1.tolist(), news.r2.tolist(), news.nodes.tolist(), strict=True)
+    return sum(theory.spatial_mse(r1, r2, n, run.share, T) for r1, r2, n in sums if n)

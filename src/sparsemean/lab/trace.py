@@ -1,0 +1,153 @@
+"""A task played with a scheme, through the real bytes: one row a round."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import TypeVar
+
+import numpy as np
+
+from sparsemean.blocks import Blocks
+from sparsemean.client import Client
+from sparsemean.errors import InvalidInput
+from sparsemean.lab.tasks.base import Task
+from sparsemean.lab.tasks.truth import Truth, exact_error, truth
+from sparsemean.payload import Doubles, Floats, Ints
+from sparsemean.run import Run
+from sparsemean.schemes import Scheme
+from sparsemean.server import Server
+from sparsemean.simulation import play_round
+
+State = TypeVar("State")
+
+LOST = 1e30  # fourth powers of larger numbers leave what the server's sums can carry
+
+
+@dataclass(frozen=True, eq=False)
+class Trace:
+    """One entry per round in every array; NaN where a number is not known.
+
+    - ``objective``: of the task, after the round's step; ``start`` is the one before the first round
+    - ``mse``: ‖estimate − mean‖², the mean being the true weighted one of each block; ``nmse``: relative to the
+      weighted mean of ‖x_i‖²
+    - ``exact``: the expectation of ``mse`` before the round, given what the server remembers; ``error`` and
+      ``error_se``: the server's own estimate of it
+    - ``ratio``: the true R2/R1 of the nodes' vectors
+    - ``bytes_per_node``: NaN for the exact mean, which no bytes carry
+    - ``metrics``: those of the task, after the round's step
+
+    A run whose numbers grow beyond all bounds ends there; its remaining rounds have infinite objective and mse.
+    """
+
+    start: float
+    round: Ints
+    objective: Doubles
+    mse: Doubles
+    nmse: Doubles
+    exact: Doubles
+    error: Doubles
+    error_se: Doubles
+    ratio: Doubles
+    bytes_per_node: Doubles
+    metrics: Mapping[str, Doubles]
+
+    def rows(self) -> list[dict[str, float | int | None]]:
+        """One plain dict per round, metrics among the columns, None for what is not known."""
+        own = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("start", "metrics")}
+        columns = {name: column.tolist() for name, column in {**own, **self.metrics}.items()}
+        lines = (dict(zip(columns, line, strict=True)) for line in zip(*columns.values(), strict=True))
+        return [{name: None if math.isnan(value) else value for name, value in line.items()} for line in lines]
+
+
+@dataclass(frozen=True, eq=False)
+class _Answer:
+    """What the server gave for a round, and what is known of its error."""
+
+    mean: Doubles
+    exact: float | None = 0.0
+    error: float | None = None
+    error_se: float | None = None
+    bytes: float = math.nan
+
+
+class _Session:
+    """A server and its clients."""
+
+    def __init__(self, run: Run, nodes: int, missing: str) -> None:
+        self._server = Server(run, missing)
+        self._clients = [Client(run, str(node)) for node in range(nodes)]
+
+    def answer(self, vectors: Floats, weights: Doubles | None) -> _Answer:
+        nodes = [client.node for client in self._clients]
+        exact = exact_error(self._server, nodes, vectors, weights)
+        given = np.ones(len(nodes)) if weights is None else weights
+        estimate = play_round(self._server, self._clients, vectors, given)
+        return _Answer(estimate.mean, exact, estimate.error, estimate.error_se, estimate.bytes / len(nodes))
+
+
+def play(task: Task[State], scheme: Scheme | None, rounds: int, seed: int = 0, missing: str = "drop") -> Trace:
+    """Play the task from its start; ``scheme=None`` gives it the exact mean, the reference for all others.
+
+    The seed is that of the task's start and of the run. The same arguments give the same trace, bit for bit.
+
+    >>> from sparsemean import named
+    >>> from sparsemean.lab.tasks import Quadratic
+    >>> trace = play(Quadratic([[1.0], [3.0]], rate=0.5), named("identity"), rounds=3)
+    >>> trace.start, trace.objective.tolist(), trace.bytes_per_node.tolist()
+    (4.0, [1.0, 0.25, 0.0625], [68.0, 68.0, 68.0])
+    """
+    if rounds < 0:
+        raise InvalidInput(f"rounds is a number from 0 on, got {rounds!r}")
+    blocks = Blocks(task.blocks or (task.dim,))
+    session = None if scheme is None else _Session(Run(scheme, task.dim, seed, blocks.sizes), task.nodes, missing)
+    state = task.start(seed)
+    start, names = task.objective(state), list(task.metrics(state))
+    lines: list[dict[str, float | None]] = []
+    with np.errstate(over="ignore", invalid="ignore"):
+        while len(lines) < rounds:
+            vectors, weights = task.vectors(state, len(lines)), task.weights(state)
+            if not _bounded(vectors):
+                break
+            true = truth(vectors, weights, blocks)
+            answer = _Answer(true.mean) if session is None else session.answer(vectors, weights)
+            if not _bounded(answer.mean):
+                break
+            state = task.step(state, answer.mean)
+            objective = task.objective(state)
+            if not math.isfinite(objective):
+                break
+            lines.append({"objective": objective, **_judged(answer, true, blocks), **task.metrics(state)})
+    return _trace(start, lines, rounds, names)
+
+
+def _bounded(values: Floats) -> bool:
+    return bool(np.abs(values).max() <= LOST)  # NaN compares as false
+
+
+def _judged(answer: _Answer, true: Truth, blocks: Blocks) -> dict[str, float | None]:
+    """The columns that compare the answer with the truth."""
+    off = (answer.mean - true.mean) * blocks.spread((true.nodes > 0).astype(np.float64))
+    mse = float(off @ off)
+    return {
+        "mse": mse,
+        "nmse": mse / true.energy if true.energy > 0 else math.inf if mse > 0 else 0.0,
+        "exact": answer.exact,
+        "error": answer.error,
+        "error_se": answer.error_se,
+        "ratio": true.ratio,
+        "bytes_per_node": answer.bytes,
+    }
+
+
+def _trace(start: float, lines: list[dict[str, float | None]], rounds: int, metrics: list[str]) -> Trace:
+    lost: dict[str, float | None] = {"objective": math.inf, "mse": math.inf, "nmse": math.inf}
+    lines = lines + [lost] * (rounds - len(lines))
+
+    def column(name: str) -> Doubles:
+        values = [line.get(name) for line in lines]
+        return np.array([math.nan if value is None else value for value in values], np.float64)
+
+    measured = {f.name: column(f.name) for f in fields(Trace) if f.name not in ("start", "round", "metrics")}
+    return Trace(start, np.arange(rounds), metrics={name: column(name) for name in metrics}, **measured)

@@ -1,0 +1,37 @@
+"""Running sums do not drift from what they are sums of."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import sparsemean as sm
+from sparsemean import sampling
+
+NODES, DIM, K, ROUNDS = 4, 16, 4, 2_000
+
+
+@pytest.mark.parametrize("memory", [sm.PerNode(), sm.PerNode(forget_after=7), sm.Window(1)])
+def test_two_thousand_rounds_of_coming_and_going_leave_no_drift(memory: sm.Memory) -> None:
+    """Attendance and weights change every round, so the sums are corrected some 10,000 times."""
+    rng = np.random.default_rng(3)
+    run = sm.Run(sm.Scheme(sm.RandK(K), memory=memory, values="float64"), DIM, seed=2)
+    server = sm.Server(run)
+    clients = [sm.Client(run, str(i)) for i in range(NODES)]
+    last, heard = np.zeros((NODES, DIM)), np.full((NODES, DIM), -(10**9))
+    forget_after = getattr(memory, "forget_after", None) or 10**9
+    worst = 0.0
+    for t in range(ROUNDS):
+        here = np.flatnonzero(rng.random(NODES) < 0.7)
+        here = here if here.size else np.array([0])
+        vectors, weights = rng.normal(size=(NODES, DIM)), rng.uniform(0.1, 3.0, NODES)
+        sent = np.zeros((NODES, DIM), bool)
+        for i in here:
+            server.accept(str(i), clients[i].encode(vectors[i], t), weights[i])
+            sent[i, sampling.coordinates(run.key(str(i), t), DIM, K)] = True
+        expected = np.where(t - heard <= forget_after, last, 0.0)
+        corrected = expected + sent * (vectors - expected) * DIM / K
+        truth = np.average(corrected[here], axis=0, weights=weights[here])
+        worst = max(worst, float(np.abs(server.close_round().mean - truth).max()))
+        last, heard = np.where(sent, vectors, last), np.where(sent, t, heard)
+    assert worst < 1e-9

@@ -1,0 +1,120 @@
+"""The names other programs are written against. Adding one is a decision, removing one a breaking change."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+
+import sparsemean as sm
+from sparsemean import errors
+
+PUBLIC = [
+    "CheckFailed",
+    "Client",
+    "ConflictingPayload",
+    "Correlation",
+    "Decoder",
+    "Difference",
+    "DivergenceWarning",
+    "Encoder",
+    "ErrorFeedback",
+    "Estimate",
+    "ForeignPayload",
+    "Identity",
+    "IncompatibleScheme",
+    "Induced",
+    "InvalidInput",
+    "Lazy",
+    "MalformedPayload",
+    "Mean",
+    "Memory",
+    "NonFiniteValues",
+    "Offset",
+    "OutOfStep",
+    "PayloadError",
+    "PerNode",
+    "RTopK",
+    "RandK",
+    "Receipt",
+    "Run",
+    "Scheme",
+    "Server",
+    "Shared",
+    "SparseMeanError",
+    "Spatial",
+    "TooFewNodes",
+    "TopK",
+    "Wangni",
+    "Window",
+    "WrongRound",
+    "__version__",
+    "estimate_mean",
+    "named",
+    "names",
+    "simulate",
+    "theory",
+]
+
+
+def test_exported_names_are_these():
+    assert sorted(PUBLIC) == PUBLIC
+    assert sorted(sm.__all__) == PUBLIC
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_every_exported_name_exists(name):
+    assert getattr(sm, name) is not None
+
+
+@pytest.mark.parametrize(
+    ("owner", "members"),
+    [
+        (sm.Run, "scheme dim seed blocks digest to_json from_json payload_bytes"),
+        (sm.Client, "encode delivered reset save restore"),
+        (sm.Server, "accept close_round skip_round forget digest"),
+        (sm.Estimate, "mean round nodes counts bytes error error_se correlation"),
+        (sm.Receipt, "node round digest"),
+        (sm.Scheme, "encoder decoder memory values unbiased node_state"),
+        (sm.theory, "spatial_mse temporal_mse correlation share_for_error"),
+    ],
+)
+def test_designed_members_exist(owner, members):
+    fields = {*dir(owner), *getattr(owner, "__dataclass_fields__", ())}
+    assert not set(members.split()) - fields
+
+
+@pytest.mark.parametrize(
+    ("function", "parameters"),
+    [
+        (sm.Scheme, "encoder decoder memory values"),
+        (sm.Run, "scheme dim seed blocks"),
+        (sm.Client, "run node"),
+        (sm.Client.encode, "self vector round"),
+        (sm.Server, "run missing"),
+        (sm.Server.accept, "self node blob weight"),
+        (sm.Server.close_round, "self minimum"),
+        (sm.named, "name k"),
+        (sm.estimate_mean, "vectors scheme seed"),
+        (sm.simulate, "run vectors"),
+    ],
+)
+def test_designed_arguments_come_in_this_order(function, parameters):
+    wanted = parameters.split()
+    assert list(inspect.signature(function).parameters)[: len(wanted)] == wanted
+
+
+def test_every_error_hangs_on_the_one_tree():
+    raised = [thing for thing in vars(errors).values() if inspect.isclass(thing) and issubclass(thing, Exception)]
+    warnings = [thing for thing in raised if issubclass(thing, Warning)]
+    assert warnings == [sm.DivergenceWarning]
+    for error in raised:
+        if error not in warnings:
+            assert issubclass(error, sm.SparseMeanError)
+            assert getattr(sm, error.__name__) is error
+            assert error.__name__ in (errors.__doc__ or "")
+    for refusal in ("Malformed", "Foreign", "Conflicting"):
+        assert issubclass(getattr(sm, f"{refusal}Payload"), sm.PayloadError)
+    for refusal in (sm.WrongRound, sm.NonFiniteValues, sm.OutOfStep):
+        assert issubclass(refusal, sm.PayloadError)
+    assert issubclass(sm.InvalidInput, ValueError)

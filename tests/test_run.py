@@ -1,0 +1,244 @@
+"""Run: sizes of payloads, text form, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import sparsemean as sm
+from sparsemean.encoders import Facts
+from sparsemean.payload import Layout, Part, Payload
+
+FIXED = ["identity", "diana", "error-feedback-rand-k", *(name for name in sm.names() if name.startswith("rand-k"))]
+VARYING = [name for name in sm.names() if name not in FIXED]
+VARYING_ENCODERS = [
+    "top-k",
+    "rtop-k",
+    "wangni",
+    "induced",
+    "error-feedback-top-k",
+    "lag",
+]  # others send what top-k sends
+BYTES = {"float32": 4, "float64": 8}
+DIM = 1000
+
+
+def run_named(name: str, dim: int, k: int | float = 3, seed: int = 0, values: str = "float32") -> sm.Run:
+    options = {"ratio": 1.5} if name == "rand-k-spatial-opt" else {}
+    return sm.Run(sm.named(name, k=k, values=values, **options), dim, seed)
+
+
+@pytest.mark.parametrize("values", sorted(BYTES))
+@pytest.mark.parametrize("name", FIXED)
+@settings(max_examples=25)
+@given(data=st.data())
+def test_payload_bytes_is_exact_for_payloads_of_fixed_size(name, values, data):
+    dim = data.draw(st.integers(1, 400))
+    k = data.draw(st.integers(1, dim) | st.floats(0.001, 0.999))
+    run = run_named(name, dim, k, seed=data.draw(st.integers(0, 2**64 - 1)), values=values)
+    count = dim if name == "identity" else k if isinstance(k, int) else max(1, int(np.floor(k * dim + 0.5)))
+    assert run.payload_fixed
+    assert run.payload_bytes == 64 + BYTES[values] * count
+    vector = np.random.default_rng(0).normal(size=dim) * data.draw(st.sampled_from([0.0, 1e-30, 1.0, 1e30]))
+    client = sm.Client(run, data.draw(st.text("aß🐢", min_size=1)))
+    for round in (0, 1, 2**63 - 1):
+        assert len(client.encode(vector, round)) == run.payload_bytes
+
+
+def test_a_hundredth_of_a_million_single_precision_values_takes_forty_thousand_bytes_and_a_header():
+    run = run_named("rand-k", 10**6, 10**4)
+    assert run.payload_bytes == 40_000 + 64
+    assert len(sm.Client(run, "a").encode(np.ones(10**6, np.float32), 0)) == 40_064
+
+
+@cache
+def vectors(k: int) -> np.ndarray:
+    """A thousand vectors of several families: their largest entries are spread, clustered, few, tied or equal."""
+    rng = np.random.default_rng(k)
+    each = 125
+    gaussian = rng.normal(size=(each, DIM))
+    heavy = rng.standard_cauchy((each, DIM))
+    exactly_k, fewer, clustered, far, levels = (np.zeros((each, DIM)) for _ in range(5))
+    for i in range(each):
+        exactly_k[i, rng.choice(DIM, k, replace=False)] = rng.normal(size=k)
+        few = int(rng.integers(0, k + 1))
+        fewer[i, rng.choice(DIM, few, replace=False)] = rng.normal(size=few)
+        start = int(rng.integers(0, DIM - k + 1))
+        clustered[i, start : start + k] = 5.0 + rng.normal(size=k)
+        gaps = np.zeros(k, np.int64)  # as many gaps of two bytes as fit, in any order
+        gaps[: min(k, (DIM - k) // 128)] = 128
+        far[i, np.cumsum(rng.permutation(gaps) + 1) - 1] = rng.normal(size=k)
+        levels[i] = rng.choice([1.0, -1.0, 2.0], DIM)
+    constant = np.full((each, DIM), 3.0) * rng.choice([1.0, 0.0, -1e20], (each, 1))
+    return np.concatenate([gaussian, heavy, exactly_k, fewer, clustered, far, levels, constant])
+
+
+@pytest.mark.parametrize("share", [0.01, 0.1, 0.5])
+@pytest.mark.parametrize("name", VARYING_ENCODERS)
+def test_payload_bytes_bounds_every_payload_and_is_nearly_reached(name, share):
+    run = run_named(name, DIM, share)
+    assert not run.payload_fixed
+    drawn = vectors(int(share * DIM))
+    assert drawn.shape == (1000, DIM)
+    client = sm.Client(run, "a")
+    sizes = [len(client.encode(vector, round)) for round, vector in enumerate(drawn)]
+    assert max(sizes) <= run.payload_bytes <= 1.2 * max(sizes)
+
+
+@pytest.mark.parametrize("values", sorted(BYTES))
+@pytest.mark.parametrize("name", VARYING)
+@settings(max_examples=25)
+@given(data=st.data())
+def test_payload_bytes_bounds_payloads_of_varying_size_in_any_dimension(name, values, data):
+    dim = data.draw(st.integers(1, 300))
+    run = run_named(name, dim, data.draw(st.integers(1, dim)), values=values)
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
+    tied = rng.choice([0.0, -0.0, 1.0, -1.0, 7.0], dim)
+    vector = data.draw(st.sampled_from([tied, rng.normal(size=dim), rng.standard_cauchy(dim)]))
+    assert len(sm.Client(run, "a").encode(vector, 0)) <= run.payload_bytes
+
+
+@pytest.mark.parametrize("name", sm.names())
+def test_a_run_survives_its_text(name):
+    run = run_named(name, 40, 0.1, seed=2**64 - 1, values="float64")
+    again = sm.Run.from_json(run.to_json())
+    assert again == run
+    assert (again.digest, again.payload_bytes) == (run.digest, run.payload_bytes)
+    assert json.loads(run.to_json())["scheme"]["values"] == "float64"
+    blocks = sm.Run(run.scheme, 40, blocks=[1, 9, 30])
+    assert sm.Run.from_json(blocks.to_json()) == blocks != run
+
+
+def test_a_table_and_a_nested_encoder_survive_their_text():
+    scheme = sm.Scheme(sm.RandK(3), sm.Spatial(table=[1, 1.5, 2]), sm.Window(2, forget_after=4))
+    assert sm.Run.from_json(sm.Run(scheme, 9).to_json()) == sm.Run(scheme, 9)
+    scheme = sm.Scheme(sm.ErrorFeedback(sm.Induced(sm.RTopK(2, 1.5), sm.Wangni(0.5))))
+    assert sm.Run.from_json(sm.Run(scheme, 9).to_json()) == sm.Run(scheme, 9)
+
+
+@dataclass(frozen=True)
+class FirstOnly(sm.Encoder):
+    """An encoder of somebody else's: the first entry."""
+
+    gain: float = 1.0
+
+    @property
+    def facts(self) -> Facts:
+        return Facts(raw=False, uniform=False, unbiased=False)
+
+    def layout(self, dim):
+        return (Layout("listed", 1, self.gain),)
+
+    def omega(self, dim):
+        return None
+
+    def encode(self, vector, key, state):
+        return Payload((Part(np.array([0]), vector[:1], self.gain),))
+
+
+def test_a_member_of_your_own_is_written_down_and_read_with_its_class():
+    run = sm.Run(sm.Scheme(FirstOnly(2.0)), 5)
+    with pytest.raises(sm.InvalidInput, match=r"'FirstOnly' is not known here; .* members="):
+        sm.Run.from_json(run.to_json())
+    assert sm.Run.from_json(run.to_json(), members=[FirstOnly]) == run
+    assert sm.simulate(run, [[[3, 1, 1, 1, 1], [5, 1, 1, 1, 1]]])[0].mean.tolist() == [8.0, 0, 0, 0, 0]
+
+
+def test_a_function_cannot_be_written_down():
+    run = sm.Run(sm.Scheme(sm.RandK(2), sm.Spatial(lambda m, n: m)), 5)
+    with pytest.raises(sm.InvalidInput, match="table="):
+        run.to_json()
+
+
+GOOD = json.loads(sm.Run(sm.named("rand-k", k=2), 4).to_json())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "null",
+        "[]",
+        "3",
+        '"rand-k"',
+        "{}",
+        "[" * 100_000,
+        json.dumps({**GOOD, "dim": "4"}),
+        json.dumps({**GOOD, "dim": 4.0}),
+        json.dumps({**GOOD, "dim": 2}),
+        json.dumps({**GOOD, "seed": -1}),
+        json.dumps({**GOOD, "seed": None}),
+        json.dumps({**GOOD, "blocks": ["4"]}),
+        json.dumps({**GOOD, "blocks": 4}),
+        json.dumps({**GOOD, "blocks": [2, 1]}),
+        json.dumps({**GOOD, "scheme": None}),
+        json.dumps({**GOOD, "scheme": {}}),
+        json.dumps({**GOOD, "scheme": {**GOOD["scheme"], "colour": 1}}),
+        json.dumps({**GOOD, "scheme": {**GOOD["scheme"], "encoder": {"k": 2}}}),
+        json.dumps({**GOOD, "scheme": {**GOOD["scheme"], "encoder": {"type": "Popen", "args": "x"}}}),
+        json.dumps({**GOOD, "scheme": {**GOOD["scheme"], "encoder": {"type": ["RandK"], "k": 2}}}),
+        json.dumps({**GOOD, "scheme": {**GOOD["scheme"], "encoder": {"type": "RandK", "k": {}}}}),
+        json.dumps({**GOOD, "scheme": {**GOOD["scheme"], "values": ["float32"]}}),
+        json.dumps({key: value for key, value in GOOD.items() if key != "seed"}),
+    ],
+)
+def test_text_that_is_no_run_is_refused(text):
+    with pytest.raises(sm.SparseMeanError):
+        sm.Run.from_json(text)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        ({"dim": 0}, "dim = 0"),
+        ({"dim": -1}, "dim is an int"),
+        ({"dim": 4.0}, "dim is an int"),
+        ({"dim": True}, "dim is an int"),
+        ({"dim": None}, "dim is an int"),
+        ({"dim": 2**40 + 1}, "dim is an int"),
+        ({"seed": -1}, "seed is an int"),
+        ({"seed": 2**64}, "seed is an int"),
+        ({"seed": 1.0}, "seed is an int"),
+        ({"blocks": [4, 5]}, "sum to dim"),
+        ({"blocks": [9, -1]}, "sum to dim"),
+        ({"blocks": [8, 0]}, "sum to dim"),
+        ({"blocks": []}, "sum to dim"),
+        ({"blocks": [2.5, 5.5]}, "list of sizes"),
+        ({"blocks": [4.0, 4.0]}, "list of sizes"),
+        ({"blocks": "44"}, "list of sizes"),
+        ({"blocks": 8}, "list of sizes"),
+        ({"scheme": sm.RandK(2)}, "takes a Scheme"),
+        ({"scheme": "rand-k"}, "takes a Scheme"),
+        ({"scheme": sm.named("rand-k", k=9)}, "more than the dimension 8"),
+        ({"scheme": sm.named("induced", k=9)}, "more than the dimension 8"),
+    ],
+)
+def test_what_is_no_run_is_refused(arguments, why):
+    with pytest.raises(sm.InvalidInput, match=why):
+        sm.Run(**{"scheme": sm.named("rand-k", k=2), "dim": 8, **arguments})
+
+
+def test_blocks_may_come_from_an_array():
+    assert sm.Run(sm.named("identity"), 5, blocks=np.array([2, 3])).blocks == (2, 3)
+
+
+@pytest.mark.parametrize(
+    ("size", "dim", "k"), [(0.1, 784, 78), (0.5, 3, 2), (0.001, 10, 1), (0.999, 10, 10), (7, 7, 7)]
+)
+def test_k_is_fixed_by_the_run(size, dim, k):
+    run = run_named("rand-k", dim, size)
+    assert run.layout[0].count == k
+    assert run.share == k / dim
+    assert run.layout[0].scale == dim / k
+
+
+def test_only_uniform_samples_have_a_share():
+    with_share = {name for name in sm.names() if run_named(name, 8).share is not None}
+    assert with_share == {name for name in FIXED if name != "error-feedback-rand-k"}

@@ -1,0 +1,184 @@
+"""Frames written when this wire version was made: they decode for ever, and are what we write today.
+
+``scripts/make_golden_frames.py`` made them. A frame that no longer fits is not to be made anew: either the code is
+wrong, or the wire version changes and these stay beside the new ones.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import struct
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import sparsemean as sm
+from sparsemean import codec
+from sparsemean.wire import frame
+
+FOLDER = Path(__file__).parent.parent / "golden" / "wire" / "v1"
+NAMES = sorted(path.stem for path in FOLDER.glob("*.bin"))
+
+
+def stored(name: str) -> tuple[bytes, dict[str, Any], sm.Run]:
+    story = json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8"))
+    return (FOLDER / f"{name}.bin").read_bytes(), story, sm.Run.from_json(json.dumps(story["run"]))
+
+
+def test_every_named_scheme_has_a_golden_frame():
+    others = {"rand-k-float64", "wangni-float64", "rand-k-blocks", "rand-k-shared", "top-k-bitmap", "lag-unchanged"}
+    assert {*sm.names(), *others} <= set(NAMES), "run scripts/make_golden_frames.py for the new ones"
+    assert sorted(path.stem for path in FOLDER.glob("*.json")) == NAMES
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_decodes_to_the_stored_vector(name):
+    blob, story, run = stored(name)
+    header, body = codec.open_frame(run, story["node"], blob)
+    payload = codec.read_payload(run, story["node"], header, body)
+    assert header.round == story["round"]
+    if story["decoded"] is None:
+        assert payload is None
+    else:
+        assert payload is not None
+        assert payload.dense(run.dim).tolist() == story["decoded"]
+        assert codec.pack(run, story["node"], header.round, payload, header.basis) == blob
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_server_takes_it_and_encoding_today_gives_the_same_bytes(name):
+    blob, story, run = stored(name)
+    client = sm.Client(run, story["node"])
+    server = sm.Server(run, round=story["round"] - len(story["vectors"]) + 1)
+    for vector in story["vectors"]:
+        today = client.encode(vector, server.round)
+        client.delivered(server.accept(story["node"], today))
+        server.skip_round()
+    assert today == blob
+    assert server.round == story["round"] + 1
+    assert server.accept(story["node"], blob) == sm.Receipt(
+        story["node"], story["round"], hashlib.blake2b(blob, digest_size=16).hexdigest()
+    )
+
+
+def test_the_frames_are_all_there_is_to_try():
+    kinds = {(blob[5], blob[6], blob[7], blob[64:65] != b"") for blob, *_ in map(stored, NAMES)}
+    assert {(0, 1, 1, True), (0, 2, 1, True), (0, 1, 2, True), (1, 1, 0, False)} <= kinds
+    modes = {name: stored(name)[0][65] for name in ("top-k", "top-k-bitmap")}
+    assert modes == {"top-k": 0, "top-k-bitmap": 1}
+    bases = {name: struct.unpack_from("<I", stored(name)[0], 56)[0] for name in NAMES}
+    assert {name for name, basis in bases.items() if basis} == {"diana", "lag", "lag-unchanged"}
+
+
+# --- A reader written from docs/wire.md alone, without the library: the document is enough.
+
+
+class Plain:
+    """Reads bytes by the document, one at a time."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+
+    def take(self, size: int) -> bytes:
+        assert len(self.data) >= size
+        taken, self.data = self.data[:size], self.data[size:]
+        return taken
+
+    def integer(self) -> int:
+        number = shift = 0
+        while True:
+            (byte,) = self.take(1)
+            number |= (byte & 0x7F) << shift
+            shift += 7
+            if byte < 0x80:
+                return number
+
+    def coordinates(self, dim: int) -> list[int]:
+        count = self.integer()
+        if count == 0:
+            return []
+        (mode,) = self.take(1)
+        body = Plain(self.take(self.integer()))
+        if mode == 1:
+            return [j for j in range(dim) if body.data[j // 8] >> j % 8 & 1]
+        listed, at = [], -1
+        while body.data:
+            at += body.integer() + 1
+            listed.append(at)
+        assert len(listed) == count
+        return listed
+
+    def values(self, count: int, letter: str) -> list[float]:
+        return list(struct.unpack(f"<{count}{letter}", self.take(count * struct.calcsize(letter))))
+
+    def levelled(self, count: int, letter: str) -> list[float]:
+        if count == 0:
+            return []
+        (level,) = self.values(1, letter)
+        larger = self.coordinates(count)
+        signs = self.take((count - len(larger) + 7) // 8)
+        whole = iter(self.values(len(larger), letter))
+        out, small = [], 0
+        for i in range(count):
+            if i in larger:
+                out.append(next(whole))
+            else:
+                out.append(-level if signs[small // 8] >> small % 8 & 1 else level)
+                small += 1
+        return out
+
+
+@pytest.mark.parametrize("name", ["identity", "top-k", "top-k-bitmap", "rtop-k", "wangni", "wangni-float64", "lag"])
+def test_a_reader_written_from_the_document_decodes_it(name):
+    blob, story, _ = stored(name)
+    encoder = story["run"]["scheme"]["encoder"]
+    canonical = {"frame": 1, "sampling": 1, "encoder": encoder, "values": story["run"]["scheme"]["values"]}
+    scheme = hashlib.blake2b(json.dumps(canonical, sort_keys=True, separators=(",", ":")).encode(), digest_size=8)
+    rest = {"scheme": scheme.hexdigest(), **{key: story["run"][key] for key in ("dim", "blocks", "seed")}}
+    run = hashlib.blake2b(json.dumps(rest, sort_keys=True, separators=(",", ":")).encode(), digest_size=8)
+    node = hashlib.blake2b(story["node"].encode(), digest_size=8)
+    magic, version, kind, code, parts, *digests, round, dim, length, _, crc = struct.unpack_from(
+        "<4s4B8s8s8sQQQII", blob
+    )
+    assert (magic, version, kind, parts) == (b"SPMN", 1, 0, 1)
+    assert digests == [scheme.digest(), run.digest(), node.digest()]
+    assert (round, dim, length) == (story["round"], story["run"]["dim"], len(blob) - 64)
+    assert crc == zlib.crc32(blob[:60] + blob[64:])
+    reader, letter = Plain(blob[64:]), {1: "f", 2: "d"}[code]
+    if encoder["type"] in ("Identity", "Lazy"):
+        vector = reader.values(dim, letter)
+    else:
+        listed = reader.coordinates(dim)
+        sent = (reader.levelled if encoder["type"] == "Wangni" else reader.values)(len(listed), letter)
+        vector = [0.0] * dim
+        for coordinate, value in zip(listed, sent, strict=True):
+            vector[coordinate] = value
+    assert reader.data == b""
+    assert vector == story["decoded"]
+
+
+def test_the_tag_of_a_state_is_the_checksum_of_what_led_to_it():
+    for name in ("diana", "lag", "lag-unchanged"):
+        blob, story, run = stored(name)
+        client, basis = sm.Client(run, story["node"]), 0
+        for round, vector in enumerate(story["vectors"], story["round"] - len(story["vectors"]) + 1):
+            earlier = client.encode(vector, round)
+            assert struct.unpack_from("<I", earlier, 56) == (basis,)
+            client.delivered(sm.Receipt(story["node"], round, hashlib.blake2b(earlier, digest_size=16).hexdigest()))
+            basis = zlib.crc32(earlier, basis) or 1
+        assert earlier == blob
+
+
+def test_the_example_in_the_document_is_the_golden_frame():
+    document = (Path(__file__).parents[2] / "docs" / "wire.md").read_text(encoding="utf-8")
+    example = document.split("<!-- wangni.bin -->")[1].split("```")[1].removeprefix("text")
+    assert bytes.fromhex("".join(line.split("|")[0][5:] for line in example.splitlines())) == stored("wangni")[0]
+
+
+def test_the_version_of_the_folder_is_the_version_of_the_frame():
+    assert FOLDER.name == f"v{frame.VERSION}"
+    assert all(np.frombuffer(stored(name)[0], np.uint8)[4] == 1 for name in NAMES)

@@ -1,0 +1,97 @@
+"""Values and signs on the wire against the struct module."""
+
+from __future__ import annotations
+
+import struct
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sparsemean.errors import InvalidInput, MalformedPayload, NonFiniteValues
+from sparsemean.wire import values
+from sparsemean.wire.reader import Reader
+
+FORMATS = {"float32": "f", "float64": "d"}
+LIMITS = {"float32": float(np.finfo(np.float32).max), "float64": 1e100}
+TOO_LARGE = {"float32": [np.nextafter(2.0**128, 0), 1e39, 1e300], "float64": [np.nextafter(1e100, np.inf), 1e300]}
+KINDS = sorted(FORMATS)
+
+
+@pytest.mark.parametrize("name", KINDS)
+@given(data=st.data())
+def test_bytes_are_ieee_little_endian(name, data):
+    width = 32 if name == "float32" else 64
+    number = st.floats(-LIMITS[name], LIMITS[name], width=width)
+    sent = data.draw(st.lists(number, max_size=20))
+    kind = values.value_kind(name)
+    packed = kind.pack(np.array(sent, np.float64))
+    assert packed == struct.pack(f"<{len(sent)}{FORMATS[name]}", *sent)
+    assert kind.size(len(sent)) == len(packed)
+    reader = Reader(memoryview(packed))
+    read = kind.unpack(reader, len(sent))
+    reader.finish()
+    assert read.astype(kind.dtype).tobytes() == packed
+    assert read.dtype.itemsize * 8 == width
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_the_code_of_a_kind_never_changes(name):
+    assert values.value_kind(name).code == {"float32": 1, "float64": 2}[name]
+
+
+@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_the_largest_value_travels_and_a_larger_one_does_not(name, sign):
+    kind = values.value_kind(name)
+    limit = sign * LIMITS[name]
+    assert kind.unpack(Reader(memoryview(kind.pack(np.array([limit])))), 1)[0] == limit
+    for beyond in TOO_LARGE[name]:
+        with pytest.raises(InvalidInput, match="rescale"):
+            kind.pack(np.array([1.0, sign * beyond]))
+
+
+@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_nan_and_infinity_are_refused_on_both_sides(name, bad):
+    kind = values.value_kind(name)
+    with pytest.raises(InvalidInput):
+        kind.pack(np.array([1.0, bad, 2.0]))
+    hostile = struct.pack(f"<3{FORMATS[name]}", 1.0, bad, 2.0)
+    with pytest.raises(NonFiniteValues):
+        kind.unpack(Reader(memoryview(hostile)), 3)
+
+
+def test_absurd_doubles_are_refused_by_the_reader():
+    with pytest.raises(NonFiniteValues):
+        values.value_kind("float64").unpack(Reader(memoryview(struct.pack("<d", 1.1e100))), 1)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_missing_bytes_are_refused_before_anything_is_allocated(name):
+    kind = values.value_kind(name)
+    for count in (2, 1 << 62):
+        with pytest.raises(MalformedPayload, match="announced"):
+            kind.unpack(Reader(memoryview(kind.pack(np.array([1.0])))), count)
+
+
+@pytest.mark.parametrize("name", ["float16", "Float32", "", None, 3, ["float32"]])
+def test_an_unknown_kind_is_refused_with_those_that_exist(name):
+    with pytest.raises(InvalidInput, match="float32, float64"):
+        values.value_kind(name)
+
+
+@given(st.lists(st.sampled_from([1.0, -1.0, 0.0, -0.0, 5e-324, -5e-324]), max_size=40))
+def test_signs_are_bits_low_first_with_zero_padding(sent):
+    negative = [struct.pack("<d", value)[7] >> 7 for value in sent]
+    packed = values.pack_signs(np.array(sent, np.float64))
+    twin = sum(bit << i for i, bit in enumerate(negative)).to_bytes((len(sent) + 7) // 8, "little")
+    assert packed == twin
+    reader = Reader(memoryview(packed))
+    assert values.unpack_signs(reader, len(sent)).tolist() == [-1.0 if bit else 1.0 for bit in negative]
+    reader.finish()
+    for padding in range(len(sent), 8 * len(packed)):
+        spoilt = (int.from_bytes(packed, "little") | 1 << padding).to_bytes(len(packed), "little")
+        with pytest.raises(MalformedPayload, match="padding"):
+            values.unpack_signs(Reader(memoryview(spoilt)), len(sent))
