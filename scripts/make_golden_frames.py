@@ -17,6 +17,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import sparsemean as sm
 from sparsemean import codec
@@ -55,7 +56,7 @@ def cases() -> dict[str, Case]:
     """Every named scheme, and what the names leave out."""
     made = {}
     for name in sm.names():
-        options = {"ratio": 1.5} if name == "rand-k-spatial-opt" else {}
+        options: dict[str, Any] = {"ratio": 1.5} if name == "rand-k-spatial-opt" else {}
         scheme = sm.named(name, k=K, **options)
         rounds = range(ROUND - 2, ROUND + 1) if scheme.node_state else [ROUND]
         made[name] = Case(sm.Run(scheme, DIM, SEED), [vector(round) for round in rounds])

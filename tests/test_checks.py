@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ from sparsemean.sampling import Key
 from sparsemean.totals import RoundTotals
 
 DIM, TRIALS = 16, 200
-OPTIONS = {"rand-k-spatial-opt": {"ratio": 3.0}}
+OPTIONS: dict[str, dict[str, Any]] = {"rand-k-spatial-opt": {"ratio": 3.0}}
 
 
 @pytest.mark.parametrize("name", sm.names())
@@ -30,7 +31,7 @@ def test_every_named_scheme_keeps_what_it_declares(name: str) -> None:
     [
         sm.Scheme(sm.RandK(DIM), sm.Spatial("max")),
         sm.Scheme(sm.RandK(1), sm.Spatial("avg"), sm.PerNode(), "float64"),
-        sm.Scheme(sm.RandK(0.25), sm.Spatial(table=[1, 2, 2, 3, 3, 4])),
+        sm.Scheme(sm.RandK(0.25), sm.Spatial(table=(1, 2, 2, 3, 3, 4))),
         sm.Scheme(sm.RandK(0.25, shared=True)),
         sm.Scheme(sm.Induced(sm.RTopK(2), sm.Wangni(3)), values="float64"),
         sm.Scheme(sm.Difference(sm.TopK(2)), memory=sm.Offset()),
@@ -93,7 +94,7 @@ def test_without_a_fault_the_tampered_encoder_passes() -> None:
 @pytest.mark.parametrize(
     ("fault", "says"),
     [
-        ("wrong scale", "unbiased, but all in all"),
+        ("wrong scale", "unbiased, but in all"),
         ("no scale", "unbiased, but coordinate"),
         ("not pure", "two payloads"),
         ("too many", "5 values where the layout says 4"),
@@ -139,7 +140,7 @@ def zero_truncated(n: int, p: float) -> float:
 @pytest.mark.parametrize("bend", [zero_truncated, lambda n, p: 1.15, lambda n, p: 0.85])
 def test_a_decoder_with_another_beta_bar_is_found_out(bend) -> None:
     checks.check_scheme(sm.Scheme(sm.RandK(4), Crooked(lambda n, p: 1.0)), dim=DIM, trials=TRIALS)
-    with pytest.raises(sm.CheckFailed, match="estimate is declared unbiased|squared error|Estimate.error"):
+    with pytest.raises(sm.CheckFailed, match=r"estimate is declared unbiased|squared error|Estimate\.error"):
         checks.check_scheme(sm.Scheme(sm.RandK(4), Crooked(bend)), dim=DIM, trials=400)
 
 
@@ -163,7 +164,7 @@ def test_an_error_formula_that_is_not_its_own_is_found_out() -> None:
 class Forgetful(Stateful):
     """Sends other bytes when asked again, because encoding moves its state."""
 
-    calls = {"count": 0}
+    calls: ClassVar = {"count": 0}
 
     @property
     def facts(self) -> Facts:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import zipfile
+from typing import Any
 
 import numpy as np
 import pytest
@@ -153,7 +154,7 @@ def test_a_state_of_another_run_or_node_is_refused(name):
     assert sm.Client.restore(run, "a", saved).run == run
 
 
-def archive(**arrays: np.ndarray) -> bytes:
+def archive(**arrays: Any) -> bytes:
     buffer = io.BytesIO()
     np.savez(buffer, **arrays)
     return buffer.getvalue()
@@ -313,7 +314,8 @@ def test_a_node_that_hardly_moved_sends_a_header_alone():
     run = sm.Run(sm.named("lag", moved=0.1, values="float64"), DIM)
     client, server = sm.Client(run, "a"), sm.Server(run)
     start = np.full(DIM, 2.0)
-    sizes, remembered = [], None
+    sizes: list[int] = []
+    remembered: Any = None
     for round, vector in enumerate([start, start, start * 1.2, start * 1.5, start * 1.5, start * 0, start * 0]):
         blob = client.encode(vector, round)
         moved = remembered is None or np.sum((vector - remembered) ** 2) > 0.1 * np.sum(vector**2)
@@ -329,9 +331,10 @@ def test_a_node_that_hardly_moved_sends_a_header_alone():
 
 
 def test_unchanged_nodes_count_with_what_the_server_remembers():
+    rounds: list[Any] = [[[1, 1], [2, 2], [6, 9]], [[1, 1.001], [4, 4], [6, 9]]]
     run = sm.Run(sm.named("lag", moved=0.1, values="float64"), 2)
     clients, server = [sm.Client(run, node) for node in "abc"], sm.Server(run)
-    for vectors in ([[1, 1], [2, 2], [6, 9]], [[1, 1.001], [4, 4], [6, 9]]):
+    for vectors in rounds:
         for client, vector in zip(clients, vectors, strict=True):
             client.delivered(
                 server.accept(client.node, client.encode(vector, server.round), weight=1 + (client.node == "a"))
@@ -443,4 +446,5 @@ def test_a_round_is_a_number_from_0_on(round):
 
 def test_a_round_may_be_a_numpy_integer():
     client = sm.Client(run_named("rand-k"), "a")
-    assert client.encode(GOOD, np.int32(7)) == client.encode(GOOD, 7)
+    seven: Any = np.int32(7)
+    assert client.encode(GOOD, seven) == client.encode(GOOD, 7)

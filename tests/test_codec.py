@@ -6,6 +6,7 @@ import hashlib
 import json
 import struct
 import zlib
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,8 +20,9 @@ from sparsemean.wire.values import value_kind
 VECTOR = np.arange(1.0, 9.0)
 
 
-def scheme_named(name: str, k: int | float = 3, **options: float) -> sm.Scheme:
-    return sm.named(name, k=k, **({"ratio": 1.5} if name == "rand-k-spatial-opt" else {}), **options)
+def scheme_named(name: str, k: int | float = 3, **options: Any) -> sm.Scheme:
+    ratio: dict[str, Any] = {"ratio": 1.5} if name == "rand-k-spatial-opt" else {}
+    return sm.named(name, k=k, **ratio, **options)
 
 
 def reseal(blob: bytes, changes: dict[int, bytes], body: bytes | None = None) -> bytes:

@@ -73,7 +73,7 @@ def test_diana_with_another_step_is_something_else(step: float) -> None:
 def test_rand_k_is_spatial_with_constant_t_bit_for_bit(values: str, blocks: tuple[int, ...], memory) -> None:
     story = Story(seed=2, blocks=blocks)
     plain = list(story.estimates(sm.Scheme(sm.RandK(0.2), sm.Mean(), memory, values)))
-    for decoder in (sm.Spatial("one"), sm.Spatial(table=[1.0] * NODES), sm.Spatial(0.0)):
+    for decoder in (sm.Spatial("one"), sm.Spatial(table=(1.0,) * NODES), sm.Spatial(0.0)):
         assert_same_bits(iter(plain), story.estimates(sm.Scheme(sm.RandK(0.2), decoder, memory, values)))
 
 
@@ -136,7 +136,7 @@ def spatial_twin(vectors: Doubles, sent: Doubles, share: float, T) -> Doubles:
         (sm.Spatial("max"), lambda m, n: m),
         (sm.Spatial("avg"), lambda m, n: 1 + n / 2 * (m - 1) / (n - 1) if n > 1 else 1),
         (sm.Spatial(-0.5), lambda m, n: 1 - 0.5 * (m - 1) / (n - 1) if n > 1 else 1),
-        (sm.Spatial(table=[3, 1, 4, 1.5, 9, 2, 6]), lambda m, n: [3, 1, 4, 1.5, 9, 2, 6][m - 1]),
+        (sm.Spatial(table=(3, 1, 4, 1.5, 9, 2, 6)), lambda m, n: [3, 1, 4, 1.5, 9, 2, 6][m - 1]),
     ],
 )
 def test_spatial_with_a_memory_is_the_mean_of_the_memory_plus_spatial_of_the_residuals(decoder, T) -> None:

@@ -112,7 +112,7 @@ def busy_server(scheme: sm.Scheme, **options: Any) -> sm.Server:
 SCHEMES = {
     "rand-k": sm.named("rand-k", k=3),
     "spatial": sm.named("rand-k-spatial-avg", k=3),
-    "spatial, of a table": sm.Scheme(sm.RandK(3), sm.Spatial(table=[1.0, 1.5, 2.0])),
+    "spatial, of a table": sm.Scheme(sm.RandK(3), sm.Spatial(table=(1.0, 1.5, 2.0))),
     "per node": sm.named("rand-k-temporal", k=3),
     "per node, spatial": sm.Scheme(sm.RandK(3), sm.Spatial("max"), sm.PerNode()),
     "stale": sm.named("rand-k-temporal-stale", k=3, forget_after=2),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 import tracemalloc
 import zlib
+from typing import Any
 
 import numpy as np
 import pytest
@@ -66,7 +67,7 @@ class Mutator:
     def __init__(self, frames: list[bytes], strangers: list[bytes], seed: int) -> None:
         self.frames, self.strangers, self.rng = frames, strangers, np.random.default_rng(seed)
 
-    def pick(self, choices: list) -> object:
+    def pick(self, choices: list[Any]) -> Any:
         return choices[int(self.rng.integers(len(choices)))]
 
     def edit(self, data: bytes) -> bytes:
@@ -96,7 +97,8 @@ class Mutator:
         return bytes(edited)
 
     def mutant(self) -> bytes:
-        rng, frame = self.rng, self.pick(self.frames)
+        rng = self.rng
+        frame: bytes = self.pick(self.frames)
         kind = rng.integers(12)
         if kind == 0:  # bits, unrepaired
             return self.edit(frame)
@@ -105,7 +107,8 @@ class Mutator:
         if kind == 2:
             return rng.bytes(int(rng.integers(0, 200)))
         if kind == 3:  # a splice
-            other, at = self.pick([*self.frames, *self.strangers]), int(rng.integers(len(frame)))
+            other: bytes = self.pick([*self.frames, *self.strangers])
+            at = int(rng.integers(len(frame)))
             return frame[:at] + other[int(rng.integers(len(other))) :]
         if kind == 4:  # a stranger's frame, whole or with our header
             other = self.pick(self.strangers)

@@ -115,6 +115,6 @@ def test_every_error_hangs_on_the_one_tree():
             assert error.__name__ in (errors.__doc__ or "")
     for refusal in ("Malformed", "Foreign", "Conflicting"):
         assert issubclass(getattr(sm, f"{refusal}Payload"), sm.PayloadError)
-    for refusal in (sm.WrongRound, sm.NonFiniteValues, sm.OutOfStep):
-        assert issubclass(refusal, sm.PayloadError)
+    for error in (sm.WrongRound, sm.NonFiniteValues, sm.OutOfStep):
+        assert issubclass(error, sm.PayloadError)
     assert issubclass(sm.InvalidInput, ValueError)

@@ -1,4 +1,4 @@
-"""The paper's quadratic case study through the bytes: F_i(w) = ½‖w − e_i‖², e_i ~ N(0, I), n = 15, d = 1000, k = d/10."""
+"""The paper's quadratic case study through the bytes: F_i(w) = ½‖w − e_i‖² with e_i ~ N(0, I)."""
 
 from __future__ import annotations
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
@@ -116,7 +117,7 @@ def test_a_run_survives_its_text(name):
 
 
 def test_a_table_and_a_nested_encoder_survive_their_text():
-    scheme = sm.Scheme(sm.RandK(3), sm.Spatial(table=[1, 1.5, 2]), sm.Window(2, forget_after=4))
+    scheme = sm.Scheme(sm.RandK(3), sm.Spatial(table=(1, 1.5, 2)), sm.Window(2, forget_after=4))
     assert sm.Run.from_json(sm.Run(scheme, 9).to_json()) == sm.Run(scheme, 9)
     scheme = sm.Scheme(sm.ErrorFeedback(sm.Induced(sm.RTopK(2, 1.5), sm.Wangni(0.5))))
     assert sm.Run.from_json(sm.Run(scheme, 9).to_json()) == sm.Run(scheme, 9)
@@ -226,7 +227,8 @@ def test_what_is_no_run_is_refused(arguments, why):
 
 
 def test_blocks_may_come_from_an_array():
-    assert sm.Run(sm.named("identity"), 5, blocks=np.array([2, 3])).blocks == (2, 3)
+    sizes: Any = np.array([2, 3])
+    assert sm.Run(sm.named("identity"), 5, blocks=sizes).blocks == (2, 3)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -32,12 +34,14 @@ NAMES = [
 ]
 
 
-def scheme_named(name: str, **options: float) -> sm.Scheme:
-    return sm.named(name, **{"k": 3, **({"ratio": 1.5} if name == "rand-k-spatial-opt" else {}), **options})
+def scheme_named(name: str, **options: Any) -> sm.Scheme:
+    given: dict[str, Any] = {"k": 3, **({"ratio": 1.5} if name == "rand-k-spatial-opt" else {}), **options}
+    return sm.named(name, **given)
 
 
 SPATIAL = sm.Spatial("avg")
-INCOMPATIBLE = {
+untyped: Any = sm  # for arguments that are wrong on purpose
+INCOMPATIBLE: dict[str, tuple[Callable[[], object], str]] = {
     "spatial of scaled values": (lambda: sm.Scheme(sm.Wangni(2), SPATIAL), "decode with Mean"),
     "spatial of two parts": (lambda: sm.Scheme(sm.Induced(sm.TopK(1), sm.RandK(1)), SPATIAL), "decode with Mean"),
     "spatial of error feedback": (lambda: sm.Scheme(sm.ErrorFeedback(sm.RandK(2)), SPATIAL), "decode with Mean"),
@@ -84,7 +88,7 @@ def test_what_cannot_be_right_is_refused_with_a_remedy(what):
         make()
 
 
-COMPATIBLE = {
+COMPATIBLE: dict[str, Callable[[], sm.Scheme]] = {
     "rand-k": lambda: sm.Scheme(sm.RandK(2)),
     "spatial and temporal": lambda: sm.Scheme(sm.RandK(2), SPATIAL, sm.PerNode()),
     "spatial and window": lambda: sm.Scheme(sm.RandK(2), SPATIAL, sm.Window(2)),
@@ -112,10 +116,10 @@ def test_what_fits_runs_for_three_rounds_through_the_bytes(what):
 @pytest.mark.parametrize(
     ("make", "why"),
     [
-        (lambda: sm.Scheme("rand-k"), "takes a Encoder"),
-        (lambda: sm.Scheme(sm.RandK), "takes a Encoder"),
-        (lambda: sm.Scheme(sm.RandK(2), sm.PerNode()), "takes a Decoder"),
-        (lambda: sm.Scheme(sm.RandK(2), memory=sm.Mean()), "takes a Memory"),
+        (lambda: untyped.Scheme("rand-k"), "takes a Encoder"),
+        (lambda: untyped.Scheme(sm.RandK), "takes a Encoder"),
+        (lambda: untyped.Scheme(sm.RandK(2), sm.PerNode()), "takes a Decoder"),
+        (lambda: untyped.Scheme(sm.RandK(2), memory=sm.Mean()), "takes a Memory"),
         (lambda: sm.Scheme(sm.RandK(2), values="float16"), "float32, float64"),
         (lambda: sm.RandK(0), "at least 1"),
         (lambda: sm.RandK(-3), "at least 1"),
@@ -123,7 +127,7 @@ def test_what_fits_runs_for_three_rounds_through_the_bytes(what):
         (lambda: sm.RandK(0.0), "strictly between 0 and 1"),
         (lambda: sm.RandK(float("nan")), "strictly between 0 and 1"),
         (lambda: sm.TopK(True), "a count"),
-        (lambda: sm.Wangni("3"), "a count"),
+        (lambda: untyped.Wangni("3"), "a count"),
         (lambda: sm.RTopK(3, over=0.5), "at least 1"),
         (lambda: sm.RTopK(3, over=float("nan")), "at least 1"),
         (lambda: sm.Lazy(sm.Identity(), moved=-1.0), "at least 0"),
@@ -133,7 +137,7 @@ def test_what_fits_runs_for_three_rounds_through_the_bytes(what):
         (lambda: sm.Window(0), "at least one"),
         (lambda: sm.PerNode(forget_after=0), "at least 1"),
         (lambda: sm.Spatial(), "takes one weighting"),
-        (lambda: sm.Spatial("avg", table=[1.0]), "takes one weighting"),
+        (lambda: sm.Spatial("avg", table=(1.0,)), "takes one weighting"),
     ],
 )
 def test_wrong_arguments_are_named(make, why):
@@ -181,8 +185,8 @@ def test_a_name_is_its_composition(name, options, scheme):
         (lambda: sm.named("topk", k=3), "did you mean 'top-k'"),
         (lambda: sm.named("zzz", k=3), "known are: identity"),
         (lambda: sm.named("", k=3), "known are: identity"),
-        (lambda: sm.named(None, k=3), "no scheme named None"),
-        (lambda: sm.named(["rand-k"], k=3), "no scheme named"),
+        (lambda: untyped.named(None, k=3), "no scheme named None"),
+        (lambda: untyped.named(["rand-k"], k=3), "no scheme named"),
         (lambda: sm.named("rand-k"), "needs k: a count such as 50, or a share"),
         (lambda: sm.named("diana"), "needs k"),
         (lambda: sm.named("rand-k-spatial-opt", k=3), "needs ratio="),
@@ -190,7 +194,7 @@ def test_a_name_is_its_composition(name, options, scheme):
         (lambda: sm.named("rtop-k", k=3, size=1.0), "no option size=; it takes k=, values=, over="),
         (lambda: sm.named("rand-k", k=3, values="int7"), "float32, float64"),
         (lambda: sm.named("rand-k", k=1.5), "strictly between"),
-        (lambda: sm.named("rand-k-temporal-window", k=3, size="wide"), "rand-k-temporal-window"),
+        (lambda: untyped.named("rand-k-temporal-window", k=3, size="wide"), "rand-k-temporal-window"),
     ],
 )
 def test_a_wrong_name_or_option_is_answered_with_the_right_one(call, why):
@@ -201,3 +205,38 @@ def test_a_wrong_name_or_option_is_answered_with_the_right_one(call, why):
 @pytest.mark.parametrize("name", ["identity", "lag"])
 def test_schemes_of_whole_vectors_need_no_k(name):
     assert sm.named(name) == sm.named(name, k=3)
+
+
+# --- Known to fail: each of these is a fault of the library, to be mended where it is and not here.
+
+
+@pytest.mark.xfail(strict=True, reason="not refused: the server remembers something else than the node thinks")
+@pytest.mark.parametrize("memory", [sm.Window(3), sm.PerNode(forget_after=2), sm.Window(1, forget_after=2)])
+def test_lazy_nodes_need_a_memory_that_keeps_what_they_sent(memory):
+    with pytest.raises(sm.IncompatibleScheme):
+        sm.Scheme(sm.Lazy(sm.Identity()), memory=memory)
+
+
+@pytest.mark.xfail(strict=True, reason="2 and 2.0 are equal, but are written differently")
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda number: sm.Scheme(sm.RTopK(3, number(2))),
+        lambda number: sm.Scheme(sm.Lazy(sm.Identity(), number(1)), memory=sm.PerNode()),
+        lambda number: sm.Scheme(sm.Difference(sm.RandK(3), number(1)), memory=sm.Offset()),
+    ],
+)
+def test_equal_schemes_have_equal_digests(make):
+    one, other = (sm.Run(make(number), dim=8) for number in (int, float))
+    assert one == other
+    assert one.digest == other.digest
+
+
+@pytest.mark.xfail(strict=True, reason="not refused: the first round cannot be closed")
+@pytest.mark.parametrize(
+    "make",
+    [lambda: untyped.Window(2.5), lambda: untyped.Window("3"), lambda: untyped.Lazy(sm.Identity(), moved="much")],
+)
+def test_arguments_of_the_wrong_type_are_named(make):
+    with pytest.raises(sm.InvalidInput):
+        make()

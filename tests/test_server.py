@@ -8,6 +8,8 @@ import threading
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,8 +25,8 @@ DIM = 10
 VECTORS = np.random.default_rng(1).normal(size=(6, DIM)) + 1.0
 
 
-def run_named(name: str, dim: int = DIM, k: int | float = 4, seed: int = 3, **options) -> sm.Run:
-    ratio = {"ratio": 1.5} if name == "rand-k-spatial-opt" else {}
+def run_named(name: str, dim: int = DIM, k: int | float = 4, seed: int = 3, **options: Any) -> sm.Run:
+    ratio: dict[str, Any] = {"ratio": 1.5} if name == "rand-k-spatial-opt" else {}
     return sm.Run(sm.named(name, k=k, **ratio, **options), dim, seed)
 
 
@@ -326,7 +328,7 @@ def test_what_happens_to_the_buffer_afterwards_does_not_matter():
                     buffer[:] = bytes(len(buffer))
             means.append(server.close_round().mean)
             server.accept("a", encode(run, "a", 0, VECTORS[0]))
-        assert np.array_equal(*means), name
+        assert np.array_equal(means[0], means[1]), name
 
 
 def test_weights_and_vectors_are_not_kept_by_reference():
@@ -346,7 +348,8 @@ def test_weights_and_vectors_are_not_kept_by_reference():
 @pytest.mark.parametrize(("nodes", "dim", "k"), [(1, 1, 1), (1, 5, 5), (4, 1, 1), (5, 7, 7), (3, 130, 130)])
 def test_everything_sent_is_the_mean_itself(name, nodes, dim, k):
     vectors = np.random.default_rng(dim).normal(size=(3, nodes, dim)).astype(np.float32)
-    run = run_named(name, dim=dim, k=k, values="float32", **({"moved": 0.0} if name == "lag" else {}))
+    moved: dict[str, Any] = {"moved": 0.0} if name == "lag" else {}
+    run = run_named(name, dim=dim, k=k, **moved)
     if name == "induced" and dim > 1:  # half of k is a random sample of the rest
         assert all(np.all(np.isfinite(estimate.mean)) for estimate in sm.simulate(run, vectors))
         return
@@ -399,7 +402,8 @@ def test_weights_per_node_and_per_block_are_those_of_the_dense_mean(memory):
 def test_one_weight_stands_for_all_blocks_and_zero_weights_count_for_nothing():
     run = sm.Run(sm.named("identity", values="float64"), DIM, blocks=[4, 6])
     server = sm.Server(run)
-    for i, weight in enumerate([2, [2.0, 0.0], 0.0, np.float32(1.0)]):
+    given: list[Any] = [2, [2.0, 0.0], 0.0, np.float32(1.0)]
+    for i, weight in enumerate(given):
         server.accept(str(i), encode(run, str(i), 0, VECTORS[i]), weight)
     estimate = server.close_round()
     weights = np.array([[2.0, 2.0], [2.0, 0.0], [0.0, 0.0], [1.0, 1.0]])
@@ -428,12 +432,12 @@ class Twin:
 
     run: sm.Run
     missing: str
-    remembers: bool
     b: dict[str, np.ndarray] = field(default_factory=dict)
+    last: dict[str, np.ndarray] = field(default_factory=dict)
     known: dict[str, np.ndarray] = field(default_factory=dict)
 
-    def close(self, round: int, sent: dict[str, tuple[np.ndarray, np.ndarray]], skipped: bool = False) -> np.ndarray:
-        dim, blocks = self.run.dim, self.run.blocks
+    def close(self, round: int, sent: dict[str, tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
+        dim, blocks, memory = self.run.dim, self.run.blocks, self.run.scheme.memory
         k = dim if isinstance(self.run.scheme.encoder, sm.Identity) else self.run.layout[0].count
         weights = {node: np.repeat(weight, blocks) for node, (_, weight) in sent.items()}
         counted = {**self.known, **weights} if self.missing == "carry" else weights
@@ -444,14 +448,18 @@ class Twin:
             seen[np.arange(dim) if k == dim else coordinates(self.run.key(node, round), dim, k)] = True
             b = self.b.get(node, np.zeros(dim))
             mean = mean + weights[node] * (dim / k) * np.where(seen, x - b, 0.0)
-            if self.remembers:
+            if isinstance(memory, sm.PerNode):
                 self.b[node] = np.where(seen, x, b)
+                self.last[node] = np.where(seen, round, self.last.get(node, round))
+        if isinstance(memory, sm.PerNode) and memory.forget_after is not None:
+            for node, last in self.last.items():
+                self.b[node] = np.where(last <= round - memory.forget_after, 0.0, self.b[node])
         self.known.update(weights)
         return np.divide(mean, total, out=np.zeros(dim), where=total > 0)
 
     def forget(self, node: str) -> None:
-        self.b.pop(node, None)
-        self.known.pop(node, None)
+        for remembered in (self.b, self.last, self.known):
+            remembered.pop(node, None)
 
 
 @pytest.mark.parametrize("batch_bytes", [0, 1 << 24])
@@ -459,14 +467,16 @@ class Twin:
 @pytest.mark.parametrize("values", ["float32", "float64"])
 @pytest.mark.parametrize("encoder", [sm.Identity(), sm.RandK(3), sm.RandK(0.6)], ids=["identity", "k=3", "k=0.6"])
 @pytest.mark.parametrize(
-    ("memory", "missing"), [(None, "drop"), (sm.PerNode(), "drop"), (sm.PerNode(), "carry")], ids=["-", "drop", "carry"]
+    ("memory", "missing"),
+    [(None, "drop"), (sm.PerNode(), "drop"), (sm.PerNode(), "carry"), (sm.PerNode(3), "drop")],
+    ids=["none", "drop", "carry", "stale"],
 )
 def test_the_mean_is_the_twins_whoever_comes_leaves_or_is_forgotten(
     memory, missing, encoder, values, blocks, batch_bytes
 ):
     run = sm.Run(sm.Scheme(encoder, memory=memory, values=values), DIM, seed=11, blocks=blocks)
     server = sm.Server(run, missing=missing, batch_bytes=batch_bytes)
-    twin = Twin(run, missing, remembers=memory is not None)
+    twin = Twin(run, missing)
     rng = np.random.default_rng(DIM)
     pool = [f"node-{i}" for i in range(8)]
     closed = 0
@@ -570,7 +580,7 @@ def test_payloads_from_many_threads_are_each_counted_once(name, batch_bytes):
         def job(node: str, blob: bytes, receipts: dict[str, sm.Receipt] = receipts) -> None:
             assert together.accept(node, blob, 1.5) == receipts[node]
 
-        thrice = [lambda node=node, blob=blob: job(node, blob) for node, blob in blobs.items() for _ in range(3)]
+        thrice = [partial(job, node, blob) for node, blob in blobs.items() for _ in range(3)]
         in_threads([thrice[i] for i in rng.permutation(len(thrice))])
         one, other = alone.close_round(), together.close_round()
         assert set(other.nodes) == set(one.nodes) == set(blobs)
@@ -593,8 +603,36 @@ def test_of_conflicting_payloads_from_many_threads_one_is_taken():
         taken.append(blob)
 
     blobs = [encode(run, "a", 0, VECTORS[0] + i) for i in range(64)]
-    in_threads([lambda blob=blob: job(blob) for blob in blobs])
+    in_threads([partial(job, blob) for blob in blobs])
     assert len(taken) == 1
     alone = sm.Server(run)
     alone.accept("a", taken[0])
     assert np.array_equal(server.close_round().mean, alone.close_round().mean)
+
+
+# --- Known to fail: each of these is a fault of the library, to be mended where it is and not here.
+
+
+@pytest.mark.xfail(strict=True, reason="the estimate of the error overflows, and the round cannot be closed")
+@pytest.mark.parametrize(("value", "weight"), [(1e100, 1.0), (1e50, 1e30)])
+def test_the_largest_values_that_may_be_sent_do_not_keep_a_round_from_ending(value, weight):
+    run = run_named("rand-k", values="float64")
+    server = sm.Server(run)
+    for node in "abc":
+        server.accept(node, encode(run, node, 0, np.full(DIM, value)), weight)
+    assert np.all(np.isfinite(server.close_round().mean))
+
+
+@pytest.mark.xfail(strict=True, reason="the running sums lose small values beside a huge one, also after it is gone")
+@pytest.mark.parametrize("leaves", [False, True])
+def test_one_absurd_value_is_forgotten_when_it_is_over(leaves):
+    run = sm.Run(sm.Scheme(sm.Identity(), memory=sm.PerNode()), 1)
+    server = sm.Server(run)
+    for round in range(3):
+        server.accept("a", encode(run, "a", round, np.ones(1)))
+        if round == 0 or not leaves:
+            server.accept("b", encode(run, "b", round, np.array([1.0 if round else 1e30])))
+        mean = server.close_round().mean
+        if leaves:
+            server.forget("b")
+    assert mean.tolist() == [1.0]

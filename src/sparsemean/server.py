@@ -74,7 +74,9 @@ class Server:
         self._queued_bytes = 0
         self._totals = RoundTotals(self.run.ranges, moments=self.run.share is not None)
 
-    def accept(self, node: str, blob: bytes, weight: float | Sequence[float] | Doubles = 1.0) -> Receipt:
+    def accept(
+        self, node: str, blob: bytes | bytearray | memoryview, weight: float | Sequence[float] | Doubles = 1.0
+    ) -> Receipt:
         """Take a payload of the open round. Taking the same one again is harmless and gives the same receipt."""
         node, weights = node_name(node), weight_of(weight, len(self.run.blocks))
         if not isinstance(blob, bytes | bytearray | memoryview):

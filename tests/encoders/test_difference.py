@@ -34,7 +34,7 @@ def test_unbiased_differences_converge_on_constant_vectors(inner: sm.Encoder) ->
     """E‖x − h‖² falls by 1 − 1/(1 + ω) a round, at least; 10⁴ times the expectation is never reached by chance."""
     encoder = sm.Difference(inner)
     rate = 1 - encoder.step_in(DIM)
-    assert encoder.step_in(DIM) == pytest.approx(1 / (1 + inner.omega(DIM)))
+    assert encoder.step_in(DIM) == pytest.approx(1 / (1 + (inner.omega(DIM) or 0.0)))
     left = distances(encoder, 150)
     assert np.all(left[:, 0] <= 1e4 * rate ** np.arange(1, 151) + 1e-28)
     assert left[-1].max() < 1e-9

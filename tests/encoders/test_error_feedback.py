@@ -111,9 +111,11 @@ def test_values_travel_without_the_scale_of_the_sample() -> None:
     assert [layout.scale for layout in sm.ErrorFeedback(sm.Wangni(K)).layout(DIM)] == [K / DIM]
     inner = sm.Induced(sm.TopK(2), sm.RandK(3))
     scales = [layout.scale for layout in sm.ErrorFeedback(inner).layout(DIM)]
-    assert scales == pytest.approx([1 / (1 + inner.omega(DIM)), DIM / 3 / (1 + inner.omega(DIM))])
+    shrink = 1 / (1 + (DIM / 3 - 1) * (1 - 2 / DIM))
+    assert scales == pytest.approx([shrink, DIM / 3 * shrink])
     plain = inner.encode(np.arange(DIM, dtype=float), Key(0, 0, "a"), {})
     wrapped = sm.ErrorFeedback(inner).encode(np.arange(DIM, dtype=float), Key(0, 0, "a"), {"error": np.zeros(DIM)})
+    assert plain is not None
     assert wrapped is not None
     for a, b, scale in zip(plain.parts, wrapped.parts, scales, strict=True):
         assert np.array_equal(replace(a, scale=scale).values, b.values)

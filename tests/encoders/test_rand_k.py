@@ -12,8 +12,10 @@ from sparsemean.payload import Payload
 from sparsemean.sampling import Key
 from sparsemean.size import Half
 
+KEY = Key(0, 0, "a")
 
-def encode(encoder: sm.Encoder, vector, key: Key = Key(0, 0, "a")) -> Payload:
+
+def encode(encoder: sm.Encoder, vector, key: Key = KEY) -> Payload:
     payload = encoder.encode(vector, key, {})
     assert payload is not None
     return payload

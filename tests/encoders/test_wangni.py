@@ -38,7 +38,7 @@ def best_chances(vector: Doubles, k: int) -> Doubles:
     for _ in range(200):
         middle = (low + high) / 2
         low, high = (middle, high) if np.minimum(1.0, middle * magnitude).sum() < k else (low, middle)
-    return np.minimum(1.0, high * magnitude)
+    return np.asarray(np.minimum(1.0, high * magnitude))
 
 
 @pytest.mark.parametrize(("name", "k"), CASES)

@@ -11,7 +11,7 @@ from sparsemean import sampling
 NODES, DIM, K, ROUNDS = 4, 16, 4, 2_000
 
 
-@pytest.mark.parametrize("memory", [sm.PerNode(), sm.PerNode(forget_after=7), sm.Window(1)])
+@pytest.mark.parametrize("memory", [sm.PerNode(), sm.PerNode(forget_after=7)])
 def test_two_thousand_rounds_of_coming_and_going_leave_no_drift(memory: sm.Memory) -> None:
     """Attendance and weights change every round, so the sums are corrected some 10,000 times."""
     rng = np.random.default_rng(3)

@@ -118,13 +118,11 @@ TEMPORAL = {
 @pytest.mark.filterwarnings("ignore::sparsemean.DivergenceWarning")
 @pytest.mark.parametrize("blocks", [(DIM,), (5, 1, 18)])
 @pytest.mark.parametrize("missing", ["drop", "carry"])
-@pytest.mark.parametrize("T", ["one", "max"])
-@pytest.mark.parametrize("kind", TEMPORAL)
+@pytest.mark.parametrize(
+    ("kind", "T"), [(kind, T) for kind in TEMPORAL for T in ("one", "max")[: 2 - (kind == "offset")]]
+)
 def test_estimates_are_those_of_the_slow_twin(kind: str, T: str, missing: str, blocks: tuple[int, ...]) -> None:
     memory, expectation = TEMPORAL[kind]
-    if kind == "offset" and T != "one":
-        pytest.raises(sm.IncompatibleScheme, sm.Scheme, sm.Difference(sm.RandK(K)), sm.Spatial(T), memory)
-        return
     encoder = sm.Difference(sm.RandK(K)) if kind == "offset" else sm.RandK(K)
     decoder = sm.Mean() if T == "one" else sm.Spatial(T)
     run = sm.Run(sm.Scheme(encoder, decoder, memory, values="float64"), DIM, SEED, blocks)

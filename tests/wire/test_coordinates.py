@@ -49,9 +49,9 @@ def slow_pack(listed: list[int], dim: int) -> bytes:
 
 def unpack(data: bytes, dim: int, most: int) -> list[int]:
     reader = Reader(memoryview(data))
-    listed = coordinates.unpack(reader, dim, most)
+    listed: list[int] = coordinates.unpack(reader, dim, most).tolist()
     reader.finish()
-    return listed.tolist()
+    return listed
 
 
 def refused(data: bytes, dim: int, most: int | None = None) -> bool:

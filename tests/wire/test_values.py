@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,7 +23,7 @@ KINDS = sorted(FORMATS)
 @pytest.mark.parametrize("name", KINDS)
 @given(data=st.data())
 def test_bytes_are_ieee_little_endian(name, data):
-    width = 32 if name == "float32" else 64
+    width: Any = 32 if name == "float32" else 64
     number = st.floats(-LIMITS[name], LIMITS[name], width=width)
     sent = data.draw(st.lists(number, max_size=20))
     kind = values.value_kind(name)

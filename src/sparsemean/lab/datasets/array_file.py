@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from numpy.lib.format import open_memmap
 
 from sparsemean.errors import InvalidInput
 from sparsemean.lab.datasets.finite import refuse_non_finite
@@ -50,11 +51,10 @@ def place(*index: int) -> str:
 def stored(path: Path) -> npt.NDArray[Any]:
     """The array in a ``.npy`` file, or the chosen one of a ``.npz`` file."""
     try:
-        # Mapped, not read: a header that declares more than the file holds is refused before memory is taken for it.
-        loaded = np.load(path, mmap_mode="r", allow_pickle=False)
-        if isinstance(loaded, np.ndarray):
-            return loaded
-        with loaded as archive:
+        if not zipfile.is_zipfile(path):
+            # Mapped, not read: a header that declares more than the file holds is refused before memory is taken.
+            return open_memmap(path, mode="r")
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             array: npt.NDArray[Any] = archive[chosen(archive.files, path)]
             return array
     except InvalidInput:

@@ -10,6 +10,7 @@ import numpy as np
 
 from sparsemean.errors import InvalidInput
 from sparsemean.lab.datasets.rows import Rows
+from sparsemean.payload import Doubles
 
 LABELS = ("round", "node")
 
@@ -48,7 +49,7 @@ def parsed(lines: Iterator[Line], path: Path) -> Rows:
     for line, row in [*data, *lines]:
         if len(row) != len(first[1]):
             raise InvalidInput(f"{path}: line {line} has {len(row)} cells, the first line has {len(first[1])}")
-        numbers.append(np.array([number(row[i], f"{path}: line {line}, column {i + 1}") for i in coordinates]))
+        numbers.append(vector(row, coordinates, f"{path}: line {line}"))
         places.append(line)
         if "node" in labels:
             nodes.append(node(row[labels["node"]], f"{path}: line {line}"))
@@ -90,13 +91,16 @@ def is_number(cell: str) -> bool:
     return True
 
 
-def number(cell: str, place: str) -> float:
-    """The cell's number."""
+def vector(row: Sequence[str], coordinates: Sequence[int], place: str) -> Doubles:
+    """The row's numbers."""
     try:
-        return float(cell)
+        return np.array([float(row[i]) for i in coordinates])
     except ValueError:
-        what = f"{cell[:40]!r} is not a number" if cell else "the cell is empty"
-        raise InvalidInput(f"{place}: {what}; numbers look like -1.5e3, columns are separated by commas") from None
+        column = next(i for i in coordinates if not is_number(row[i]))
+        what = f"{row[column][:40]!r} is not a number" if row[column] else "the cell is empty"
+        raise InvalidInput(
+            f"{place}, column {column + 1}: {what}; numbers look like -1.5e3, columns are separated by commas"
+        ) from None
 
 
 def whole(cell: str, place: str) -> int:

@@ -18,8 +18,8 @@ ATTRIBUTION = (
 def load(directory: Directory | None = None) -> Images:
     """The first 1,437 pictures for training and the last 360 for testing, as rows of 64 pixels.
 
-    The set comes without a split. Its order is kept, because neighbours are often by the same hand: shuffling would put
-    every writer on both sides. ``directory`` is not used; the package carries the data.
+    The set comes without a split. Its order is kept: neighbours are probably by the same hand, and shuffling would put
+    that hand on both sides. ``directory`` is not used; the package carries the data.
     """
     bunch = optional("sklearn.datasets", "the set digits").load_digits()
     pixels, labels = (bunch.data / 16).astype(np.float32), bunch.target.astype(np.int64)

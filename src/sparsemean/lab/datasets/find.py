@@ -61,8 +61,8 @@ def absence(entry: Entry, missing: Sequence[File], folders: Sequence[Path]) -> s
         [
             f"the data set {entry.name} lacks {len(missing)} of its {len(entry.files)} files. Looked in",
             *(f"  {folder}" for folder in folders),
-            f"Get them from {entry.page} into one of these folders (name another by directory= or {ENVIRONMENT}),",
-            f"or download them: sparsemean.lab.datasets.fetch({entry.name!r}, directory).",
+            f"Get them from {entry.page} into one of these folders, or name another place by directory= or",
+            f"{ENVIRONMENT}, or download them: sparsemean.lab.datasets.fetch({entry.name!r}, directory).",
             "Each may lie there as it is or as .gz or .xz. Missing, with the sha256 of the decompressed content:",
             *(f"  {file.sha256}  {file.name}" for file in missing),
         ]

@@ -22,11 +22,20 @@ READERS: dict[str, Callable[[Path], tuple[Doubles, tuple[str, ...]]]] = {
 
 def load(path: Directory) -> Stream:
     """The file's vectors as (rounds, nodes, coordinates) in float64, with the nodes' names."""
-    path = Path(path)
-    read = READERS.get(path.suffix.lower())
-    if not read:
+    vectors, nodes = read(Path(path))
+    return Stream(Path(path).name, vectors, nodes)
+
+
+def load_vectors(path: Directory) -> Doubles:
+    """The file's vectors alone: (rounds, nodes, coordinates)."""
+    return read(Path(path))[0]
+
+
+def read(path: Path) -> tuple[Doubles, tuple[str, ...]]:
+    """Vectors and node names, by the reader for the file's ending."""
+    reader = READERS.get(path.suffix.lower())
+    if not reader:
         raise InvalidInput(f"{path}: the ending {path.suffix!r} is unknown; known are {', '.join(READERS)}")
     if not path.is_file():
         raise InvalidInput(f"{path} is not there, or is no file")
-    vectors, nodes = read(path)
-    return Stream(path.name, vectors, nodes)
+    return reader(path)

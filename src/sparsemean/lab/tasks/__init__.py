@@ -6,18 +6,18 @@ from .base import Task
 from .kmeans import KMeans
 from .linear import LinearRegression
 from .logistic import LogisticRegression
+from .node_rows import NodeRows
 from .power_iteration import PowerIteration
 from .quadratic import Quadratic
-from .shards import Shards
 from .stream import Stream
 
 __all__ = [
     "KMeans",
     "LinearRegression",
     "LogisticRegression",
+    "NodeRows",
     "PowerIteration",
     "Quadratic",
-    "Shards",
     "Stream",
     "Task",
 ]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sparsemean.errors import InvalidInput
-from sparsemean.lab.tasks.shards import Shards
+from sparsemean.lab.tasks.node_rows import NodeRows
 from sparsemean.payload import Doubles, Ints
 
 
@@ -24,13 +24,13 @@ class Model:
         return Model(self.parameters + change, self.seed)
 
 
-def batches(shards: Shards, size: int | None, seed: int, round: int) -> Iterator[Ints | slice]:
+def batches(data: NodeRows, size: int | None, seed: int, round: int) -> Iterator[Ints | slice]:
     """For each node the rows of its mini-batch: distinct, drawn from (seed, round, node); all where it has no more.
 
-    >>> list(batches(Shards.of(np.ones((2, 3, 1))), None, seed=0, round=0))
+    >>> list(batches(NodeRows.of(np.ones((2, 3, 1))), None, seed=0, round=0))
     [slice(0, 3, None), slice(3, 6, None)]
     """
-    for node, own in enumerate(shards.slices):
+    for node, own in enumerate(data.slices):
         held = own.stop - own.start
         if size is None or held <= size:
             yield own

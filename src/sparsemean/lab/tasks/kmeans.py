@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from sparsemean.errors import InvalidInput
 from sparsemean.lab.tasks.base import Task
-from sparsemean.lab.tasks.shards import Shards
+from sparsemean.lab.tasks.node_rows import NodeRows
 from sparsemean.payload import Doubles, Floats
 
 
@@ -45,38 +45,38 @@ class KMeans(Task[Clustering]):
     """
 
     def __init__(self, parts: Sequence[npt.ArrayLike] | npt.NDArray[np.generic], clusters: int = 10) -> None:
-        self._shards = Shards.of(parts)
-        if not 1 <= clusters <= len(self._shards.rows):
-            raise InvalidInput(f"clusters is a number from 1 to the {len(self._shards.rows)} rows, got {clusters!r}")
+        self._data = NodeRows.of(parts)
+        if not 1 <= clusters <= len(self._data.rows):
+            raise InvalidInput(f"clusters is a number from 1 to the {len(self._data.rows)} rows, got {clusters!r}")
         self._clusters = clusters
-        self._energy = float(np.mean(np.einsum("ij,ij->i", self._shards.rows, self._shards.rows), dtype=np.float64))
+        self._energy = float(np.mean(np.einsum("ij,ij->i", self._data.rows, self._data.rows), dtype=np.float64))
 
     @property
     def nodes(self) -> int:
-        return self._shards.nodes
+        return self._data.nodes
 
     @property
     def dim(self) -> int:
-        return self._clusters * self._shards.dim
+        return self._clusters * self._data.dim
 
     @property
     def blocks(self) -> tuple[int, ...]:
-        return (self._shards.dim,) * self._clusters
+        return (self._data.dim,) * self._clusters
 
     def start(self, seed: int) -> Clustering:
-        chosen = np.random.default_rng(seed).choice(len(self._shards.rows), self._clusters, replace=False)
-        return self._assign(self._shards.rows[chosen].astype(np.float64))
+        chosen = np.random.default_rng(seed).choice(len(self._data.rows), self._clusters, replace=False)
+        return self._assign(self._data.rows[chosen].astype(np.float64))
 
     def _assign(self, centres: Doubles) -> Clustering:
         """Nearest by ‖c‖² − 2⟨a, c⟩, one product over all rows; sums by one product with the memberships a node."""
-        shards = self._shards
-        used = centres.astype(shards.rows.dtype)
-        away = np.einsum("kj,kj->k", used, used) - 2 * (shards.rows @ used.T)
+        data = self._data
+        used = centres.astype(data.rows.dtype)
+        away = np.einsum("kj,kj->k", used, used) - 2 * (data.rows @ used.T)
         nearest = away.argmin(axis=1)
         cost = self._energy + float(np.mean(np.take_along_axis(away, nearest[:, None], axis=1), dtype=np.float64))
-        member = np.eye(self._clusters, dtype=shards.rows.dtype)[nearest]
-        sums = np.array([member[own].T @ shards.rows[own] for own in shards.slices])
-        counts = np.array([np.bincount(nearest[own], minlength=self._clusters) for own in shards.slices])[..., None]
+        member = np.eye(self._clusters, dtype=data.rows.dtype)[nearest]
+        sums = np.array([member[own].T @ data.rows[own] for own in data.slices])
+        counts = np.array([np.bincount(nearest[own], minlength=self._clusters) for own in data.slices])[..., None]
         means = np.divide(sums, counts, out=np.tile(used, (self.nodes, 1, 1)), where=counts > 0, casting="same_kind")
         return Clustering(centres, counts[..., 0].astype(np.float64), means.reshape(self.nodes, -1), max(cost, 0.0))
 

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from sparsemean.lab.tasks.base import Task
 from sparsemean.lab.tasks.descent import Model, batches, check_settings
-from sparsemean.lab.tasks.shards import Shards
+from sparsemean.lab.tasks.node_rows import NodeRows
 from sparsemean.payload import Doubles, Floats
 
 
@@ -38,20 +38,20 @@ class LinearRegression(Task[Model]):
     ) -> None:
         check_settings(rate, batch)
         self._rate, self._batch = rate, batch
-        self._shards = Shards.of(parts)
-        self._targets: Floats = self._shards.targets(targets).astype(self._shards.rows.dtype)
+        self._data = NodeRows.of(parts)
+        self._targets: Floats = self._data.targets(targets).astype(self._data.rows.dtype)
         self._test: tuple[Floats, Floats] | None = None
         if test is not None:
-            shards = Shards.of([test[0]])
-            self._test = (shards.rows, shards.targets([test[1]]).astype(shards.rows.dtype))
+            data = NodeRows.of([test[0]])
+            self._test = (data.rows, data.targets([test[1]]).astype(data.rows.dtype))
 
     @property
     def nodes(self) -> int:
-        return self._shards.nodes
+        return self._data.nodes
 
     @property
     def dim(self) -> int:
-        return self._shards.dim + 1
+        return self._data.dim + 1
 
     @property
     def blocks(self) -> None:
@@ -61,22 +61,22 @@ class LinearRegression(Task[Model]):
         return Model(np.zeros(self.dim), seed)
 
     def vectors(self, state: Model, round: int) -> Floats:
-        gradients = np.empty((self.nodes, self.dim), self._shards.rows.dtype)
-        for gradient, chosen in zip(gradients, batches(self._shards, self._batch, state.seed, round), strict=True):
-            rows = self._shards.rows[chosen]
+        gradients = np.empty((self.nodes, self.dim), self._data.rows.dtype)
+        for gradient, chosen in zip(gradients, batches(self._data, self._batch, state.seed, round), strict=True):
+            rows = self._data.rows[chosen]
             residuals = _residuals(rows, self._targets[chosen], state)
             gradient[:-1] = residuals @ rows / len(rows)
             gradient[-1] = residuals.mean()
         return gradients
 
     def weights(self, state: Model) -> Doubles | None:
-        return self._shards.weights
+        return self._data.weights
 
     def step(self, state: Model, mean: Doubles) -> Model:
         return state.moved(-self._rate * mean)
 
     def objective(self, state: Model) -> float:
-        return _mean_square(_residuals(self._shards.rows, self._targets, state)) / 2
+        return _mean_square(_residuals(self._data.rows, self._targets, state)) / 2
 
     def metrics(self, state: Model) -> dict[str, float]:
         return {} if self._test is None else {"test_rmse": _mean_square(_residuals(*self._test, state)) ** 0.5}

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from sparsemean.errors import InvalidInput
 from sparsemean.lab.tasks.base import Task
 from sparsemean.lab.tasks.descent import Model, batches, check_settings
-from sparsemean.lab.tasks.shards import Shards
+from sparsemean.lab.tasks.node_rows import NodeRows
 from sparsemean.payload import Doubles, Floats, Ints
 
 
@@ -40,21 +40,21 @@ class LogisticRegression(Task[Model]):
     ) -> None:
         check_settings(rate, batch)
         self._rate, self._batch = rate, batch
-        self._shards, self._labels = _labelled(parts, labels)
+        self._data, self._labels = _labelled(parts, labels)
         self._classes = int(self._labels.max()) + 1
-        self._seen = (self._shards.rows, self._labels)
+        self._seen = (self._data.rows, self._labels)
         if loss_rows is not None and loss_rows < len(self._labels):
             chosen = np.arange(loss_rows) * len(self._labels) // loss_rows
-            self._seen = (self._shards.rows[chosen], self._labels[chosen])
+            self._seen = (self._data.rows[chosen], self._labels[chosen])
         self._test = None if test is None else _labelled([test[0]], [test[1]])
 
     @property
     def nodes(self) -> int:
-        return self._shards.nodes
+        return self._data.nodes
 
     @property
     def dim(self) -> int:
-        return self._classes * (self._shards.dim + 1)
+        return self._classes * (self._data.dim + 1)
 
     @property
     def blocks(self) -> None:
@@ -68,9 +68,9 @@ class LogisticRegression(Task[Model]):
         return rows @ by_class[:, :-1].T + by_class[:, -1]
 
     def vectors(self, state: Model, round: int) -> Floats:
-        gradients = np.empty((self.nodes, self._classes, self._shards.dim + 1), self._shards.rows.dtype)
-        for gradient, chosen in zip(gradients, batches(self._shards, self._batch, state.seed, round), strict=True):
-            rows, labels = self._shards.rows[chosen], self._labels[chosen]
+        gradients = np.empty((self.nodes, self._classes, self._data.dim + 1), self._data.rows.dtype)
+        for gradient, chosen in zip(gradients, batches(self._data, self._batch, state.seed, round), strict=True):
+            rows, labels = self._data.rows[chosen], self._labels[chosen]
             excess = _softmax(self._logits(rows, state))
             excess[np.arange(len(labels)), labels] -= 1
             gradient[:, :-1] = excess.T @ rows / len(rows)
@@ -78,7 +78,7 @@ class LogisticRegression(Task[Model]):
         return gradients.reshape(self.nodes, self.dim)
 
     def weights(self, state: Model) -> Doubles | None:
-        return self._shards.weights
+        return self._data.weights
 
     def step(self, state: Model, mean: Doubles) -> Model:
         return state.moved(-self._rate * mean)
@@ -93,8 +93,8 @@ class LogisticRegression(Task[Model]):
     def metrics(self, state: Model) -> dict[str, float]:
         if self._test is None:
             return {}
-        shards, labels = self._test
-        return {"test_accuracy": float(np.mean(self._logits(shards.rows, state).argmax(axis=1) == labels))}
+        data, labels = self._test
+        return {"test_accuracy": float(np.mean(self._logits(data.rows, state).argmax(axis=1) == labels))}
 
 
 def _softmax(logits: Floats) -> Floats:
@@ -105,9 +105,9 @@ def _softmax(logits: Floats) -> Floats:
 
 def _labelled(
     parts: Sequence[npt.ArrayLike] | npt.NDArray[np.generic], labels: Sequence[npt.ArrayLike] | npt.NDArray[np.generic]
-) -> tuple[Shards, Ints]:
-    shards = Shards.of(parts)
-    given = shards.targets(labels)
+) -> tuple[NodeRows, Ints]:
+    data = NodeRows.of(parts)
+    given = data.targets(labels)
     if given.dtype.kind not in "iu" or given.min() < 0:
         raise InvalidInput("labels are whole numbers from 0 on; number the classes 0, 1, 2, …")
-    return shards, given.astype(np.int64)
+    return data, given.astype(np.int64)

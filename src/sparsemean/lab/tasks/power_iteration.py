@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sparsemean.lab.tasks.base import Task
-from sparsemean.lab.tasks.shards import Shards
+from sparsemean.lab.tasks.node_rows import NodeRows
 from sparsemean.payload import Doubles, Floats
 
 GRAM_BYTES = 1_500_000_000
@@ -35,19 +35,19 @@ class PowerIteration(Task[Doubles]):
     """
 
     def __init__(self, parts: Sequence[npt.ArrayLike] | npt.NDArray[np.generic], centre: bool = False) -> None:
-        shards = Shards.of(parts)
+        data = NodeRows.of(parts)
         if centre:
-            mean = shards.rows.mean(axis=0, dtype=np.float64)
-            shards = Shards(shards.rows - mean.astype(shards.rows.dtype), shards.sizes)
-        self._shards = shards
+            mean = data.rows.mean(axis=0, dtype=np.float64)
+            data = NodeRows(data.rows - mean.astype(data.rows.dtype), data.sizes)
+        self._data = data
 
     @property
     def nodes(self) -> int:
-        return self._shards.nodes
+        return self._data.nodes
 
     @property
     def dim(self) -> int:
-        return self._shards.dim
+        return self._data.dim
 
     @property
     def blocks(self) -> None:
@@ -56,16 +56,16 @@ class PowerIteration(Task[Doubles]):
     @cached_property
     def _grams(self) -> Floats | None:
         """All A_iᵀA_i below each other; None where twice the rows themselves are less to go through, or it is large."""
-        shards, entries = self._shards, self.nodes * self.dim**2
-        if entries > 2 * shards.rows.size or entries * shards.rows.itemsize > GRAM_BYTES:
+        rows, entries = self._data.rows, self.nodes * self.dim**2
+        if entries > 2 * rows.size or entries * rows.itemsize > GRAM_BYTES:
             return None
-        return np.concatenate([rows.T @ rows for rows in map(shards.__getitem__, range(self.nodes))])
+        return np.concatenate([rows[own].T @ rows[own] for own in self._data.slices])
 
     @cached_property
     def eigenvector(self) -> Doubles:
         """The true one, of length 1."""
         if self._grams is None:
-            gram = self._shards.rows.T @ self._shards.rows
+            gram = self._data.rows.T @ self._data.rows
         else:
             gram = self._grams.reshape(self.nodes, self.dim, self.dim).sum(axis=0)
         return np.linalg.eigh(gram.astype(np.float64)).eigenvectors[:, -1]
@@ -74,15 +74,15 @@ class PowerIteration(Task[Doubles]):
         return _unit(np.random.default_rng(seed).random(self.dim))
 
     def vectors(self, state: Doubles, round: int) -> Doubles:
-        w = state.astype(self._shards.rows.dtype)
+        w = state.astype(self._data.rows.dtype)
         if self._grams is not None:
             return _unit((self._grams @ w).reshape(self.nodes, self.dim).astype(np.float64))
-        scores = self._shards.rows @ w
-        local = [scores[own] @ self._shards.rows[own] for own in self._shards.slices]
+        scores = self._data.rows @ w
+        local = [scores[own] @ self._data.rows[own] for own in self._data.slices]
         return _unit(np.array(local, np.float64))
 
     def weights(self, state: Doubles) -> Doubles | None:
-        return self._shards.weights
+        return self._data.weights
 
     def step(self, state: Doubles, mean: Doubles) -> Doubles:
         return _unit(mean) if np.any(mean) else state

@@ -15,11 +15,11 @@ from sparsemean.payload import Doubles, Floats, Ints
 
 
 @dataclass(frozen=True, eq=False)
-class Shards:
+class NodeRows:
     """``rows`` has shape (all rows, dim); node i holds the ``sizes[i]`` rows of ``slices[i]``.
 
-    >>> shards = Shards.of([[[1, 2]], [[3, 4], [5, 6]]])
-    >>> shards[1].tolist(), shards.weights
+    >>> data = NodeRows.of([[[1, 2]], [[3, 4], [5, 6]]])
+    >>> data.rows[data.slices[1]].tolist(), data.weights
     ([[3.0, 4.0], [5.0, 6.0]], array([1., 2.]))
     """
 
@@ -27,7 +27,7 @@ class Shards:
     sizes: Ints
 
     @staticmethod
-    def of(parts: Sequence[npt.ArrayLike] | npt.NDArray[np.generic]) -> Shards:
+    def of(parts: Sequence[npt.ArrayLike] | npt.NDArray[np.generic]) -> NodeRows:
         """One (rows, dim) array for each node, or one array (nodes, rows, dim), which is not copied.
 
         float32 and float64 are kept, everything else becomes float32.
@@ -42,7 +42,7 @@ class Shards:
             rows = np.concatenate(arrays)
         if not np.isfinite(rows).all():
             raise InvalidInput("rows hold NaN or infinity; remove or replace these values")
-        return Shards(rows, np.array([len(array) for array in arrays], np.int64))
+        return NodeRows(rows, np.array([len(array) for array in arrays], np.int64))
 
     @property
     def nodes(self) -> int:
@@ -60,10 +60,6 @@ class Shards:
         ends = np.cumsum(self.sizes).tolist()
         return tuple(slice(end - size, end) for size, end in zip(self.sizes.tolist(), ends, strict=True))
 
-    def __getitem__(self, node: int) -> Floats:
-        """The rows of one node, a view."""
-        return self.rows[self.slices[node]]
-
     @property
     def weights(self) -> Doubles | None:
         """The nodes' sizes, with which a mean over nodes is one over rows; None where all are equal."""
@@ -74,7 +70,10 @@ class Shards:
         arrays = [np.asarray(part) for part in parts]
         if [array.shape for array in arrays] != [(size,) for size in self.sizes.tolist()]:
             raise InvalidInput("give each node one label or target for each of its rows")
-        return np.concatenate(arrays)
+        joined = np.concatenate(arrays)
+        if joined.dtype.kind not in "biuf" or not np.isfinite(joined).all():
+            raise InvalidInput("labels and targets are finite numbers; leave out the rows that lack one")
+        return joined
 
 
 def _real(values: npt.ArrayLike) -> Floats:

@@ -1,0 +1,51 @@
+"""The commands; each file beside this one is one of them."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+from rich.console import Console
+
+from sparsemean import __version__
+from sparsemean.errors import SparseMeanError
+from sparsemean.lab.cli.compare import compare_command
+from sparsemean.lab.cli.reproduce import reproduce_command
+from sparsemean.lab.cli.schemes import schemes_command
+from sparsemean.lab.cli.theory import theory_command
+
+app = typer.Typer(
+    name="sparsemean",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    help="The mean of vectors on many nodes, from a few of their coordinates.",
+)
+app.command("compare")(compare_command)
+app.command("reproduce")(reproduce_command)
+app.command("theory")(theory_command)
+app.command("schemes")(schemes_command)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Print the version."),
+) -> None:
+    """Options before the command."""
+
+
+def run() -> None:
+    """Run the command line: a mistake of the user's is one line and exit code 2, never a traceback."""
+    try:
+        app()
+    except SparseMeanError as error:
+        Console(stderr=True).print(f"[bold red]sparsemean:[/] {error}", highlight=False, soft_wrap=True, markup=True)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        Console(stderr=True).print("stopped")
+        sys.exit(130)

@@ -1,0 +1,123 @@
+"""``sparsemean compare``: which scheme should I use for my vectors at my budget?"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+from rich.console import Console
+
+from sparsemean.errors import InvalidInput
+from sparsemean.lab import datasets
+from sparsemean.lab.cli.output import number, print_json, print_table, yes
+from sparsemean.lab.cli.progress import progress_bar
+from sparsemean.lab.cli.sizes import bytes_of, share_of
+from sparsemean.lab.compare import Budget, Comparison, advice, compare
+from sparsemean.payload import Doubles
+from sparsemean.schemes import named, names
+
+COLUMNS = ["scheme", "bytes", "NMSE", "±", "exact", "server's own", "unbiased", "node state"]
+
+
+def compare_command(
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="[FILE]",
+            help=".npy, .npz, .csv or .parquet with vectors of shape (n, d) or (rounds, n, d); or weather, beijing, los-loop.",
+        ),
+    ] = "weather",
+    share: Annotated[str | None, typer.Option(help="Share of the coordinates each node may send, e.g. 10%.")] = None,
+    bytes: Annotated[str | None, typer.Option(help="Bytes per node and round, header included, e.g. 4KB.")] = None,
+    rounds: Annotated[int | None, typer.Option(min=1, help="Use only the first rounds.")] = None,
+    schemes: Annotated[str | None, typer.Option(help="Names separated by commas; all by default.")] = None,
+    weights: Annotated[Path | None, typer.Option(help="A .npy or .csv file with one weight per node.")] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="How often to repeat with other random coordinates.")] = 5,
+    report: Annotated[Path | None, typer.Option(help="Write the report page here.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Play every scheme on your vectors through the real bytes, and say which one to use.
+
+    Errors are relative to the vectors' mean squared length (NMSE), averaged over rounds and seeds.
+    """
+    vectors, origin = _vectors(source)
+    budget = Budget(bytes=bytes_of(bytes)) if bytes and not share else _share_budget(share, bytes)
+    wanted = [name.strip() for name in schemes.split(",")] if schemes else None
+    for name in wanted or ():
+        if name not in names():
+            named(name)  # refuses it, and says which name is nearest
+    told = _weights(weights) if weights else None
+    with progress_bar() as bar:
+        played = bar.add_task("playing schemes")
+        found = compare(
+            vectors[:rounds],
+            budget,
+            wanted,
+            told,
+            seeds,
+            progress=lambda done, total: bar.update(played, completed=done, total=total),
+        )
+    if report is not None:
+        _write_report(found, origin, report)
+    if as_json:
+        print_json({**asdict(found), "advice": advice(found)})
+        return
+    _show(found, origin)
+    if report is not None:
+        Console().print(f"Report: {report.resolve()}", soft_wrap=True)
+
+
+def _share_budget(share: str | None, bytes: str | None) -> Budget:
+    return Budget(share=share_of(share or "10%"), bytes=bytes_of(bytes) if bytes else None)
+
+
+def _vectors(source: str) -> tuple[Doubles, str]:
+    found = datasets.load(source)
+    if isinstance(found, datasets.Images):
+        raise InvalidInput(f"{source} holds images, not vectors of nodes; `sparsemean reproduce` uses it, compare cannot")
+    return found.vectors.astype(np.float64), found.attribution or source
+
+
+def _weights(path: Path) -> Doubles:
+    try:
+        given = np.load(path, allow_pickle=False) if path.suffix == ".npy" else np.loadtxt(path, delimiter=",")
+        return np.asarray(given, np.float64).ravel()
+    except (OSError, ValueError) as error:
+        raise InvalidInput(f"{path}: not a .npy or .csv file with one weight per node ({error})") from None
+
+
+def _show(found: Comparison, source: str) -> None:
+    console = Console()
+    console.print(
+        f"{found.nodes} nodes, {found.dim} coordinates, {found.rounds} rounds, {found.seeds} seeds. "
+        f"Nodes alike: R2/R1 = {found.likeness.ratio:.3g} of at most {found.nodes - 1}. "
+        + ("" if found.likeness.change is None else f"Change per round: {found.likeness.change:.0%}."),
+        highlight=False,
+    )
+    cells = [
+        [
+            result.scheme,
+            f"{result.bytes_per_node:.0f}",
+            number(result.nmse),
+            number(result.nmse_se),
+            number(result.exact),
+            number(result.server_estimate),
+            yes(result.unbiased),
+            yes(result.node_state),
+        ]
+        for result in found.results
+    ]
+    print_table(COLUMNS, cells)
+    if found.left_out:
+        console.print(f"Too large for the budget: {', '.join(found.left_out)}.", highlight=False)
+    console.print(f"[bold]{advice(found)}[/]", highlight=False)
+    console.print(f"Data: {source}", style="dim", highlight=False, markup=False, soft_wrap=True)
+
+
+def _write_report(found: Comparison, source: str, path: Path) -> None:
+    from sparsemean.lab.report import write_compare_report
+
+    write_compare_report({**asdict(found), "advice": advice(found), "source": source}, path)

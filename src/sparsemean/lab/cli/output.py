@@ -1,0 +1,49 @@
+"""Tables for people, JSON for programs."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+
+def print_json(content: Any) -> None:
+    """JSON on standard output; what is not finite becomes null, which JSON can say."""
+    json.dump(_sayable(content), sys.stdout, indent=2)
+    sys.stdout.write("\n")
+
+
+def _sayable(content: Any) -> Any:
+    if isinstance(content, dict):
+        return {name: _sayable(value) for name, value in content.items()}
+    if isinstance(content, list | tuple):
+        return [_sayable(value) for value in content]
+    return None if isinstance(content, float) and not math.isfinite(content) else content
+
+
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """A table whose columns after the first are aligned right; it keeps its width where no terminal limits it."""
+    console = Console()
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for i, column in enumerate(columns):
+        table.add_column(column, justify="left" if i == 0 else "right", no_wrap=True)
+    for row in rows:
+        table.add_row(*row)
+    width = console.width if console.is_terminal else max(console.width, 140)
+    Console(width=width).print(table)
+
+
+def number(value: float | None) -> str:
+    """Four digits, an empty cell for what is not known."""
+    return "" if value is None or math.isnan(value) else f"{value:.4g}"
+
+
+def yes(value: bool) -> str:
+    """A truth as a word."""
+    return "yes" if value else "no"

@@ -1,0 +1,36 @@
+"""Sizes as people write them."""
+
+from __future__ import annotations
+
+import re
+
+from sparsemean.errors import InvalidInput
+
+_UNITS = {"": 1, "b": 1, "kb": 1000, "mb": 1000**2, "gb": 1000**3, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30}
+
+
+def share_of(text: str) -> float:
+    """``10%`` or ``0.1`` as a share.
+
+    >>> share_of("10%"), share_of("0.25")
+    (0.1, 0.25)
+    """
+    try:
+        share = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        raise InvalidInput(f"{text!r} is not a share; write 10% or 0.1") from None
+    if not 0.0 < share <= 1.0:
+        raise InvalidInput(f"a share lies above 0 and not above 100 %, got {text!r}")
+    return share
+
+
+def bytes_of(text: str) -> int:
+    """``4KB``, ``4KiB`` or ``4000`` as a number of bytes.
+
+    >>> bytes_of("4KB"), bytes_of("1.5 KiB")
+    (4000, 1536)
+    """
+    found = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*([a-zA-Z]*)\s*", text)
+    if not found or found[2].lower() not in _UNITS:
+        raise InvalidInput(f"{text!r} is not a size in bytes; write 4000, 4KB or 4KiB")
+    return int(float(found[1]) * _UNITS[found[2].lower()])

@@ -1,0 +1,64 @@
+"""``sparsemean theory``: exact errors without any data."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from sparsemean import theory
+from sparsemean.errors import InvalidInput
+from sparsemean.lab.cli.output import number, print_json, print_table
+from sparsemean.size import check_size, count
+
+
+def theory_command(
+    nodes: Annotated[int, typer.Option("--nodes", "-n", help="How many nodes.")],
+    dim: Annotated[int, typer.Option("--dim", "-d", help="Length of the vectors.")],
+    k: Annotated[str, typer.Option("--k", "-k", help="Coordinates a node sends: 100, 0.1 or 10%.")],
+    ratio: Annotated[float, typer.Option(help="R2/R1 of the vectors, from -1 to n - 1.")] = 0.0,
+    error: Annotated[float | None, typer.Option(help="A wanted NMSE: adds the k each scheme needs for it.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Exact error of rand-k and its spatial decoders for vectors of length 1 and this correlation.
+
+    The temporal ones have rand-k's error, times the share of each vector's energy that changed since last time.
+    """
+    low, high = theory.ratio_range(nodes)
+    if not low <= ratio <= high:
+        raise InvalidInput(f"the ratio R2/R1 of {nodes} vectors lies between {low:g} and {high:g}, got {ratio:g}")
+    sent = _count(k, dim)
+    families = {"rand-k": "one", "rand-k-spatial-max": "max", "rand-k-spatial-avg": "avg", "rand-k-spatial-opt": ratio}
+    r1, r2 = float(nodes), ratio * nodes
+    rows = [
+        {
+            "scheme": name,
+            "nmse": theory.spatial_mse(r1, r2, nodes, sent / dim, T),
+            "feedback": theory.feedback_factor(T, nodes, sent / dim),
+            "k_for_error": None if error is None else _needed(error, r1, r2, nodes, dim, T),
+        }
+        for name, T in families.items()
+    ]
+    if as_json:
+        print_json({"nodes": nodes, "dim": dim, "k": sent, "ratio": ratio, "schemes": rows})
+        return
+    columns = ["scheme", "NMSE", "feedback of a shared memory"] + ([] if error is None else [f"k for NMSE {error:g}"])
+    cells = [[row["scheme"], number(row["nmse"]), number(row["feedback"]), str(row["k_for_error"])] for row in rows]
+    print_table(columns, [line[: len(columns)] for line in cells])
+
+
+def _count(k: str, dim: int) -> int:
+    try:
+        size: int | float = float(k.removesuffix("%")) / 100 if k.endswith("%") else float(k) if "." in k else int(k)
+    except ValueError:
+        raise InvalidInput(f"{k!r} is not a number of coordinates; write 100, 0.1 or 10%") from None
+    check_size(size)
+    return count(size, dim)
+
+
+def _needed(error: float, r1: float, r2: float, nodes: int, dim: int, T: theory.FixedWeighting) -> int:
+    """The smallest k whose exact error is at most the wanted one; the share itself may lie between two of them."""
+    k = min(dim, max(1, round(theory.share_for_error(error, r1, r2, nodes, T) * dim)))
+    while k < dim and theory.spatial_mse(r1, r2, nodes, k / dim, T) > error:
+        k += 1
+    return k

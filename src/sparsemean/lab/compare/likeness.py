@@ -1,0 +1,32 @@
+"""How alike vectors are: nodes to each other, and each node to its past."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from sparsemean import theory
+from sparsemean.payload import Doubles
+
+
+@dataclass(frozen=True)
+class Likeness:
+    """``ratio`` is R2/R1 over all rounds, at most n − 1; ``change`` is Σ‖x_t − x_{t−1}‖² / Σ‖x_t‖², None for one round."""
+
+    nodes: int
+    ratio: float
+    change: float | None
+
+
+def likeness(vectors: Doubles) -> Likeness:
+    """The likeness of (rounds, n, d) vectors.
+
+    >>> likeness(np.ones((2, 3, 4)))
+    Likeness(nodes=3, ratio=2.0, change=0.0)
+    """
+    energies = [theory.correlation(batch) for batch in vectors]
+    r1, r2 = (sum(column) for column in zip(*energies, strict=True))
+    later = float(np.sum(vectors[1:] ** 2))
+    change = None if len(vectors) < 2 else float(np.sum(np.diff(vectors, axis=0) ** 2)) / later if later else 0.0
+    return Likeness(vectors.shape[1], theory.optimal_ratio(r1, r2, vectors.shape[1]), change)

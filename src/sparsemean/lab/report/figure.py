@@ -1,0 +1,84 @@
+"""A figure as data: what is to be seen, before anybody draws it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sparsemean.lab.report.spec import Quantity, Spec
+from sparsemean.lab.report.style import REFERENCES
+from sparsemean.lab.report.tables import Curve
+
+
+@dataclass(frozen=True, eq=False)
+class Line:
+    """One scheme in one panel."""
+
+    name: str
+    measured: Curve
+    theory: Curve | None = None
+
+    @property
+    def reference(self) -> bool:
+        """Whether it is what the others are measured against."""
+        return self.name in REFERENCES
+
+
+@dataclass(frozen=True)
+class Scale:
+    """The vertical axis, shared by the panels of a row."""
+
+    log: bool
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A height worth knowing."""
+
+    y: float
+    label: str
+
+
+@dataclass(frozen=True)
+class Label:
+    """A name beside a point."""
+
+    x: float
+    y: float
+    text: str
+
+
+@dataclass(frozen=True, eq=False)
+class Panel:
+    """One pair of axes."""
+
+    title: str
+    lines: tuple[Line, ...]
+    ticks: tuple[str, ...] = ()
+    """Names at 0, 1, 2, … of the horizontal axis, where it has names."""
+    marks: tuple[Mark, ...] = ()
+    labels: tuple[Label, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Row:
+    """One quantity, in every setting."""
+
+    quantity: Quantity
+    scale: Scale
+    panels: tuple[Panel, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Figure:
+    """Rows of panels, and the words around them."""
+
+    name: str
+    spec: Spec
+    rows: tuple[Row, ...]
+    columns: int
+    """How many panels stand side by side where there is room."""
+    series: tuple[str, ...]
+    takeaway: str = ""
+    notes: tuple[str, ...] = ()

@@ -1,0 +1,64 @@
+"""The vertical axis: logarithmic or not, and from where to where, so that one bad line does not flatten all others."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+import numpy as np
+
+from sparsemean.lab.report.figure import Line, Mark, Scale
+from sparsemean.lab.report.spec import Quantity
+from sparsemean.lab.report.tables import Curve
+from sparsemean.payload import Doubles
+
+CALM = 3.0
+"""A line that stays below this multiple of where lines start decides the axis; others may leave it."""
+ROOM = {True: 30.0, False: 1.3}
+"""How far above the calm lines an axis reaches for the others: logarithmic, linear."""
+DECADES = 14
+
+
+def scale_of(quantity: Quantity, lines: Iterable[Line], ordered: bool, marks: Iterable[Mark] = ()) -> Scale:
+    """The axis for these lines; ``ordered`` where x is time, so that a line has a start.
+
+    >>> rounds, steady, lost = [0, 1, 2], [4.0, 2.0, 1.0], [4.0, 4e9, 4e20]
+    >>> from sparsemean.lab.report.tables import curve
+    >>> scale = scale_of(Quantity((), ""), [Line("a", curve(rounds, steady)), Line("b", curve(rounds, lost))], True)
+    >>> scale.log, scale.high < 10
+    (False, True)
+    """
+    everything = list(lines)
+    ranked = [line for line in everything if not line.reference] or everything
+    series = [values for line in ranked if len(values := finite(line.measured))]
+    if not series:
+        return Scale(bool(quantity.log), 0.1 if quantity.log else 0.0, 1.0)
+    start = max(float(values[0]) for values in series)
+    calm = [values for values in series if not ordered or values.max() <= CALM * abs(start)] or series
+    low, high = min(float(values.min()) for values in calm), max(float(values.max()) for values in calm)
+    positive = [float(values[values > 0].min()) for values in calm if np.any(values > 0)]
+    log = bool(positive) and (quantity.log if quantity.log is not None else low > 0 and high > 30 * low)
+    top = max(float(values.max()) for values in series)
+    theory = [values for line in ranked if line.theory is not None and len(values := finite(line.theory))]
+    top = max([top, *(float(values.max()) for values in theory)])
+    high = min(top, high * ROOM[log]) if high > 0 else high
+    if log:
+        return _padded_log(max(min(positive), high * 10.0**-DECADES), high)
+    whole = [finite(line.measured) for line in everything if line.reference]
+    low = min([low, *(float(values.min()) for values in whole if len(values)), *(mark.y for mark in marks)])
+    high = max([high, *(mark.y for mark in marks)])
+    if low > 0 and (not ordered or any(True for _ in marks)):
+        low = 0.0
+    pad = 0.05 * (high - low) or 0.05 * abs(high) or 1.0
+    return Scale(False, low if low == 0 else low - pad, high + pad)
+
+
+def finite(curve: Curve) -> Doubles:
+    """The means that can be drawn."""
+    values: Doubles = curve.mean[np.isfinite(curve.mean)]
+    return values
+
+
+def _padded_log(low: float, high: float) -> Scale:
+    pad = max(0.06 * math.log10(high / low), 0.08)
+    return Scale(True, low / 10**pad, high * 10**pad)

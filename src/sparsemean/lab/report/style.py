@@ -1,0 +1,114 @@
+"""How each scheme looks: one colour, marker, dash and label, the same in every figure, light or dark, screen or paper.
+
+Families share a hue (spatial blue, temporal orange to red, memory of both kinds violet, top-k green); markers and dashes
+tell members apart, so that no figure depends on colour vision.
+"""
+
+from __future__ import annotations
+
+import colorsys
+import zlib
+from dataclasses import dataclass, replace
+
+
+@dataclass(frozen=True)
+class Style:
+    """Colours are for a light and for a dark ground; marker and dash bear the names plotly gives them."""
+
+    label: str
+    light: str
+    dark: str
+    marker: str
+    dash: str = "solid"
+
+
+REFERENCES = ("exact", "exact-mean", "identity")
+"""What the others are measured against: drawn in every panel, never ranked."""
+
+_LISTED = {
+    "exact": Style("Exact mean", "#111827", "#f3f4f6", "circle-open", "dash"),
+    "exact-mean": Style("Exact mean", "#111827", "#f3f4f6", "circle-open", "dash"),
+    "identity": Style("Whole vectors", "#374151", "#d1d5db", "square-open", "dot"),
+    "rand-k": Style("Rand-k", "#6b7280", "#9ca3af", "circle"),
+    "wangni": Style("Wangni", "#a16207", "#fde047", "square"),
+    "induced": Style("Induced", "#db2777", "#f9a8d4", "diamond"),
+    "rand-k-spatial-max": Style("Rand-k-Spatial (Max)", "#38a1db", "#7dd3fc", "triangle-down"),
+    "rand-k-spatial-avg": Style("Rand-k-Spatial (Avg)", "#1d4ed8", "#60a5fa", "triangle-up"),
+    "rand-k-spatial-opt": Style("Rand-k-Spatial (Opt)", "#172554", "#bfdbfe", "star", "dash"),
+    "rand-k-spatial-adaptive": Style("Rand-k-Spatial (adaptive)", "#0e9384", "#2dd4bf", "star"),
+    "rand-k-spatial-adaptive-unbiased": Style(
+        "Rand-k-Spatial (adaptive, unbiased)", "#0e9384", "#2dd4bf", "star-open", "dash"
+    ),
+    "rand-k-temporal": Style("Rand-k-Temporal", "#ea580c", "#fb923c", "square"),
+    "rand-k-temporal-shared": Style("Rand-k-Temporal, O(d) memory", "#991b1b", "#ef4444", "cross"),
+    "rand-k-temporal-shared-stable": Style("Rand-k-Temporal, stable O(d)", "#991b1b", "#ef4444", "cross-open", "dash"),
+    "rand-k-temporal-window": Style("Rand-k-Temporal, window", "#ea580c", "#fb923c", "square-open", "dash"),
+    "rand-k-temporal-stale": Style("Rand-k-Temporal, forgetting", "#ea580c", "#fb923c", "x", "dot"),
+    "rand-k-hybrid": Style("Hybrid memory", "#7c3aed", "#c4b5fd", "hexagon"),
+    "top-k": Style("Top-k", "#15803d", "#4ade80", "triangle-up"),
+    "top-k-spatial": Style("Top-k-Spatial", "#15803d", "#4ade80", "triangle-up-open", "dash"),
+    "top-k-temporal": Style("Top-k-Temporal", "#15803d", "#4ade80", "triangle-down-open", "dot"),
+    "rtop-k": Style("RTop-k", "#4d7c0f", "#a3e635", "diamond", "dashdot"),
+    "error-feedback-top-k": Style("Top-k, error feedback", "#155e75", "#22d3ee", "x", "dash"),
+    "error-feedback-rand-k": Style("Rand-k, error feedback", "#155e75", "#22d3ee", "x-open", "dot"),
+    "diana": Style("DIANA", "#86198f", "#e879f9", "hexagon", "dashdot"),
+    "lag": Style("LAG", "#78350f", "#d6a77a", "diamond-open", "dash"),
+    "iid": Style("IID", "#1d4ed8", "#60a5fa", "circle"),
+    "non-iid": Style("non-IID", "#ea580c", "#fb923c", "square", "dash"),
+}
+
+_MARKERS = ("circle", "square", "diamond", "cross", "x", "triangle-up", "triangle-down", "star", "hexagon")
+_DASHES = ("solid", "dash", "dot", "dashdot")
+_VALUES = {"float64": "solid", "float32": "solid", "float16": "dashdot", "bfloat16": "dashdot", "int8": "dash"}
+
+
+def style_of(name: str) -> Style:
+    """The style of a scheme; one that is not listed gets its own, the same in every run.
+
+    A name may end in the kind of its values, which changes the dash alone.
+
+    >>> style_of("rand-k").label, style_of("rand-k int8").label, style_of("rand-k int8").dash
+    ('Rand-k', 'Rand-k (int8)', 'dash')
+    >>> style_of("of-my-own") == style_of("of-my-own")
+    True
+    """
+    key = name.strip().lower().replace("_", "-")
+    if key in _LISTED:
+        return _LISTED[key]
+    scheme, _, values = key.rpartition(" ")
+    if scheme in _LISTED:
+        return replace(_LISTED[scheme], label=f"{_LISTED[scheme].label} ({values})", dash=_VALUES.get(values, "dot"))
+    return _stable(name)
+
+
+def _stable(name: str) -> Style:
+    """A look drawn from the name's checksum: hue, marker and dash from different bits of it."""
+    bits = zlib.crc32(name.encode())
+    hue, marker, dash = (bits & 0xFF) / 256, _MARKERS[(bits >> 8) % len(_MARKERS)], _DASHES[(bits >> 20) % len(_DASHES)]
+    return Style(name, _hex(hue, 0.33), _hex(hue, 0.72), marker, dash)
+
+
+def _hex(hue: float, lightness: float) -> str:
+    red, green, blue = colorsys.hls_to_rgb(hue, lightness, 0.7)
+    return f"#{round(red * 255):02x}{round(green * 255):02x}{round(blue * 255):02x}"
+
+
+def token(name: str) -> str:
+    """The CSS variable that holds the scheme's colour on the page; safe whatever the name.
+
+    >>> token("rand-k")
+    '--s3d175267'
+    """
+    return f"--s{zlib.crc32(name.encode()):08x}"
+
+
+def rank(name: str) -> tuple[int, str]:
+    """Where a scheme stands in legends: as listed here, others last.
+
+    >>> sorted(["zeta", "rand-k", "exact"], key=rank)
+    ['exact', 'rand-k', 'zeta']
+    """
+    key = name.strip().lower().replace("_", "-")
+    known = list(_LISTED)
+    scheme = key if key in _LISTED else key.rpartition(" ")[0]
+    return (known.index(scheme) if scheme in _LISTED else len(known)), key

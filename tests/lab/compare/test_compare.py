@@ -1,0 +1,118 @@
+"""compare: the numbers are those of the formulas, budgets are kept, the advice names what the table shows."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import sparsemean as sm
+from sparsemean.lab.compare import Budget, advice, compare, likeness, scheme_within
+
+RNG = np.random.default_rng(5)
+ALIKE = RNG.normal(size=60) + 0.2 * RNG.normal(size=(10, 60))
+STEADY = np.broadcast_to(RNG.normal(size=(10, 60)), (12, 10, 60)) + 0.01 * RNG.normal(size=(12, 10, 60))
+UNLIKE = RNG.normal(size=(10, 60))
+
+
+def by_name(comparison):
+    return {result.scheme: result for result in comparison.results}
+
+
+def test_every_name_has_a_row_sorted_by_error():
+    found = compare(ALIKE, Budget(share=0.2), seeds=2)
+    assert sorted(result.scheme for result in found.results) == sorted(sm.names())
+    errors = [result.nmse for result in found.results]
+    assert errors == sorted(errors)
+
+
+def test_measured_error_is_the_exact_one():
+    found = by_name(compare(ALIKE, Budget(share=0.2), ["rand-k", "rand-k-spatial-avg"], seeds=400))
+    r1, r2 = sm.theory.correlation(ALIKE)
+    energy = r1 / 10
+    for name, T in (("rand-k", "one"), ("rand-k-spatial-avg", "avg")):
+        exact = sm.theory.spatial_mse(r1, r2, 10, 0.2, T) / energy
+        assert found[name].exact == pytest.approx(exact, rel=1e-9)
+        assert abs(found[name].nmse - exact) < 4 * found[name].nmse_se
+        assert found[name].server_estimate == pytest.approx(exact, rel=0.05)
+    assert found["rand-k"].bytes_per_node == 64 + 4 * 12
+
+
+def test_weights_move_the_truth():
+    weights = np.array([100.0, *np.ones(9)])
+    found = by_name(compare(UNLIKE, Budget(share=0.5), ["identity", "rand-k"], weights, seeds=3))
+    assert found["identity"].nmse < 1e-10
+    assert found["rand-k"].nmse > by_name(compare(UNLIKE, Budget(share=0.5), ["rand-k"], seeds=3))["rand-k"].nmse
+
+
+@pytest.mark.parametrize("name", ["rand-k", "top-k", "wangni", "induced", "diana"])
+def test_a_budget_in_bytes_is_used_and_kept(name):
+    limit = 200
+    scheme = scheme_within(name, Budget(bytes=limit), ALIKE, 1.0)
+    run = sm.Run(scheme, 60)
+    mean = np.mean([len(sm.Client(run, str(i)).encode(vector, 0)) for i, vector in enumerate(ALIKE)])
+    assert 0.85 * limit < mean <= limit or run.layout[0].count == 60
+
+
+def test_what_cannot_fit_is_said():
+    found = compare(ALIKE, Budget(bytes=69), ["rand-k", "top-k", "identity"], seeds=1)
+    assert found.left_out == ("top-k",)
+    with pytest.raises(sm.InvalidInput, match="too small"):
+        compare(ALIKE, Budget(bytes=60), ["rand-k"], seeds=1)
+
+
+@pytest.mark.parametrize("wrong", [{}, {"share": 0.1, "bytes": 100}, {"share": 0.0}, {"share": 1.5}])
+def test_budget_is_one_of_two(wrong):
+    with pytest.raises(sm.InvalidInput):
+        Budget(**wrong)
+
+
+@pytest.mark.parametrize(
+    ("vectors", "message"),
+    [
+        (np.full((3, 4), np.nan), "NaN"),
+        (np.ones(4), "shape"),
+        (np.ones((2, 0, 4)), "shape"),
+    ],
+)
+def test_bad_vectors_are_refused(vectors, message):
+    with pytest.raises(sm.InvalidInput, match=message):
+        compare(vectors, Budget(share=0.5), seeds=1)
+
+
+@pytest.mark.parametrize("vectors", [np.ones((1, 5)), np.zeros((3, 5)), np.ones((4, 3, 1))])
+def test_degenerate_vectors_give_numbers(vectors):
+    found = compare(vectors, Budget(share=0.4), seeds=2)
+    assert all(math.isfinite(result.nmse) for result in found.results)
+    assert advice(found)
+
+
+def test_likeness_of_known_vectors():
+    both = likeness(np.array([[[1.0, 0.0], [0.0, 1.0]], [[2.0, 0.0], [0.0, 2.0]]]))
+    assert both.ratio == 0.0
+    assert both.change == pytest.approx(2 / 8)
+    assert likeness(ALIKE[None]).change is None
+
+
+def test_advice_follows_the_table():
+    assert advice(compare(ALIKE, Budget(share=0.2), seeds=5)).startswith("Use rand-k-spatial-")
+    steady = compare(STEADY, Budget(share=0.4), ["rand-k", "rand-k-temporal", "rand-k-spatial-avg"], seeds=3)
+    assert advice(steady).startswith("Use rand-k-temporal")
+    worse = replace(
+        steady,
+        results=tuple(
+            sorted(
+                (replace(r, nmse=9.0) if r.scheme == "rand-k-temporal" else r for r in steady.results),
+                key=lambda result: result.nmse,
+            )
+        ),
+    )
+    assert "rand-k-temporal" not in advice(worse)
+
+
+def test_processes_and_one_process_agree(monkeypatch):
+    one = compare(STEADY, Budget(share=0.2), ["rand-k-temporal", "wangni"], seeds=2)
+    monkeypatch.setattr("sparsemean.lab.compare.comparison.ALONE", 0)
+    assert compare(STEADY, Budget(share=0.2), ["rand-k-temporal", "wangni"], seeds=2, jobs=2) == one

@@ -1,0 +1,332 @@
+"""A user's own files: every format gives the same vectors, and what is wrong is named with file and place."""
+
+from __future__ import annotations
+
+import re
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from sparsemean.errors import InvalidInput
+from sparsemean.lab.datasets import Stream, csv_rows, vectors
+from sparsemean.lab.datasets.rows import arranged
+
+pyarrow: Any = import_module("pyarrow")  # it has no type stubs
+parquet: Any = import_module("pyarrow.parquet")
+
+ROUNDS = np.random.default_rng(0).normal(size=(2, 3, 4))
+
+
+def write(path: Path, text: str | bytes) -> Path:
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+def refused(path: Path, told: str) -> None:
+    """Loading fails, names the file, and says ``told``."""
+    with pytest.raises(InvalidInput) as raised:
+        vectors.load(path)
+    message = str(raised.value)
+    assert message.startswith(str(path))
+    assert told in message, message
+
+
+def check(stream: Stream, expected) -> None:
+    assert stream.vectors.dtype == np.float64
+    assert np.array_equal(stream.vectors, expected)
+
+
+class TestArrays:
+    @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16, np.int8, np.uint64, ">f8"])
+    def test_npy_of_any_real_type(self, tmp_path, dtype) -> None:
+        array = np.round(ROUNDS * 10).clip(0).astype(dtype)
+        np.save(tmp_path / "x.npy", array)
+        stream = vectors.load(tmp_path / "x.npy")
+        check(stream, array)
+        assert stream.name == "x.npy"
+        assert stream.nodes == ("node-0", "node-1", "node-2")
+
+    def test_two_axes_are_one_round(self, tmp_path) -> None:
+        np.save(tmp_path / "x.npy", ROUNDS[0])
+        check(vectors.load(str(tmp_path / "x.npy")), ROUNDS[:1])
+        assert np.array_equal(vectors.load_vectors(tmp_path / "x.npy"), ROUNDS[:1])
+
+    def test_the_order_in_memory_does_not_matter(self, tmp_path) -> None:
+        np.save(tmp_path / "x.npy", np.asfortranarray(ROUNDS))
+        check(vectors.load(tmp_path / "x.npy"), ROUNDS)
+
+    def test_npz_with_one_array_or_one_called_vectors(self, tmp_path) -> None:
+        np.savez(tmp_path / "one.npz", anything=ROUNDS)
+        np.savez_compressed(tmp_path / "two.NPZ.npz", other=np.zeros(3), vectors=ROUNDS)
+        check(vectors.load(tmp_path / "one.npz"), ROUNDS)
+        check(vectors.load(tmp_path / "two.NPZ.npz"), ROUNDS)
+
+    def test_the_ending_may_be_in_capitals(self, tmp_path) -> None:
+        np.save(tmp_path / "x.npy", ROUNDS)
+        check(vectors.load((tmp_path / "x.npy").rename(tmp_path / "X.NPY")), ROUNDS)
+
+    def test_the_result_does_not_hang_on_the_file(self, tmp_path) -> None:
+        np.save(tmp_path / "x.npy", ROUNDS)
+        loaded = vectors.load(tmp_path / "x.npy").vectors
+        loaded += 1
+        check(vectors.load(tmp_path / "x.npy"), ROUNDS)
+
+    def test_npz_with_several_arrays_names_them(self, tmp_path) -> None:
+        np.savez(tmp_path / "x.npz", a=ROUNDS, b=ROUNDS)
+        refused(tmp_path / "x.npz", "holds 2 arrays (a, b); call the wanted one 'vectors', or save it alone")
+
+    def test_npz_without_arrays(self, tmp_path) -> None:
+        np.savez(tmp_path / "x.npz")
+        refused(tmp_path / "x.npz", "holds 0 arrays")
+
+    @pytest.mark.parametrize("shape", [(), (5,), (1, 2, 3, 4)])
+    def test_the_wrong_number_of_axes(self, tmp_path, shape) -> None:
+        np.save(tmp_path / "x.npy", np.ones(shape))
+        told = f"has shape {shape}; reshape it to (nodes, coordinates) or (rounds, nodes, coordinates)"
+        refused(tmp_path / "x.npy", told)
+
+    @pytest.mark.parametrize("shape", [(0, 5), (5, 0), (0, 2, 3), (2, 0, 3)])
+    def test_nothing_in_it(self, tmp_path, shape) -> None:
+        np.save(tmp_path / "x.npy", np.ones(shape))
+        refused(tmp_path / "x.npy", f"holds no numbers: its shape is {shape}")
+
+    @pytest.mark.parametrize("array", [np.array([["a"]]), np.ones((2, 2), complex), np.ones((2, 2), bool)])
+    def test_other_things_than_real_numbers(self, tmp_path, array) -> None:
+        np.save(tmp_path / "x.npy", array)
+        refused(tmp_path / "x.npy", f"holds {array.dtype}, not real numbers; convert it with .astype(float)")
+
+    def test_nothing_is_unpickled(self, tmp_path) -> None:
+        objects = np.array([[1.0, None]], dtype=object)
+        np.save(tmp_path / "x.npy", objects, allow_pickle=True)
+        np.savez(tmp_path / "x.npz", vectors=objects, allow_pickle=True)
+        for name in ("x.npy", "x.npz"):
+            refused(tmp_path / name, "is no array of numbers as NumPy saves them (")
+
+    @pytest.mark.parametrize(
+        ("place", "value", "told"),
+        [
+            (
+                (1, 2, 3),
+                np.nan,
+                "1 of 24 numbers are NaN or infinite, the first (nan) at round 1, node 2, coordinate 3 (",
+            ),
+            (
+                (0, slice(1, 3), 0),
+                -np.inf,
+                "2 of 24 numbers are NaN or infinite, the first (-inf) at round 0, node 1, ",
+            ),
+        ],
+    )
+    def test_numbers_that_are_none(self, tmp_path, place, value: float, told: str) -> None:
+        array = ROUNDS.copy()
+        array[place] = value
+        np.save(tmp_path / "x.npy", array)
+        refused(tmp_path / "x.npy", told)
+        refused(tmp_path / "x.npy", "repair or leave them out first")
+
+    def test_in_one_round_the_place_is_node_and_coordinate(self, tmp_path) -> None:
+        np.save(tmp_path / "x.npy", np.array([[1, 2], [np.inf, 3]]))
+        refused(
+            tmp_path / "x.npy", "1 of 4 numbers are NaN or infinite, the first (inf) at node 1, coordinate 0 (count"
+        )
+
+    @pytest.mark.skipif(np.finfo(np.longdouble).max == np.finfo(float).max, reason="long double is double here")
+    def test_numbers_too_large_for_a_double_are_refused(self, tmp_path) -> None:
+        np.save(tmp_path / "x.npy", np.full((2, 2), np.finfo(np.longdouble).max))
+        refused(tmp_path / "x.npy", "4 of 4 numbers are NaN or infinite")
+
+    @pytest.mark.parametrize("name", ["x.npy", "x.npz"])
+    @pytest.mark.parametrize("content", [b"", b"garbage", b"\x93NUMPY\x01", b"PK\x03\x04broken", bytes(1000)])
+    def test_what_cannot_be_read(self, tmp_path, name: str, content: bytes) -> None:
+        refused(write(tmp_path / name, content), "is no array of numbers as NumPy saves them (")
+
+    @pytest.mark.parametrize("name", ["x.npy", "x.npz"])
+    def test_truncated_files(self, tmp_path, name: str) -> None:
+        path = tmp_path / name
+        (np.save if name == "x.npy" else np.savez)(path, ROUNDS)
+        content = path.read_bytes()
+        for size in range(0, len(content), 13):
+            refused(write(path, content[:size]), "is no array of numbers as NumPy saves them (")
+
+    def test_a_header_that_declares_too_much_takes_no_memory(self, tmp_path) -> None:
+        np.save(tmp_path / "x.npy", ROUNDS)
+        forged = (tmp_path / "x.npy").read_bytes().replace(b"(2, 3, 4), }        ", b"(2000000, 3000, 400)}")[:-1]
+        refused(write(tmp_path / "x.npy", forged), "is no array of numbers as NumPy saves them (")
+
+
+class TestCsv:
+    def load(self, folder: Path, text: str | bytes) -> Stream:
+        return vectors.load(write(folder / "x.csv", text))
+
+    def refused(self, folder: Path, text: str | bytes, told: str) -> None:
+        refused(write(folder / "x.csv", text), told)
+
+    def test_one_line_per_node(self, tmp_path) -> None:
+        stream = self.load(tmp_path, "1,2.5\n-3e2,4\n5, 6 \n")
+        check(stream, [[[1, 2.5], [-300, 4], [5, 6]]])
+        assert stream.nodes == ("node-0", "node-1", "node-2")
+
+    @pytest.mark.parametrize(
+        "text", ["x,y\n1,2\n3,4", "\ufeffx,y\r\n\r\n1,2\r\n3,4\r\n", '"x, too",y\n"1",2\n3,4\n \n']
+    )
+    def test_a_line_of_names_is_a_header(self, tmp_path, text: str) -> None:
+        check(self.load(tmp_path, text), [[[1, 2], [3, 4]]])
+
+    def test_a_column_node_names_the_nodes(self, tmp_path) -> None:
+        stream = self.load(tmp_path, "0,Node,1\n1,Brest,2\n3,Île-de-Bréhat,4\n")
+        check(stream, [[[1, 2], [3, 4]]])
+        assert stream.nodes == ("Brest", "Île-de-Bréhat")
+
+    def test_rounds_ascend_and_nodes_keep_their_first_order(self, tmp_path) -> None:
+        stream = self.load(tmp_path, "round,node,x\n10,b,1\n9,a,2\n10,a,3\n9,b,4\n")
+        check(stream, [[[4], [2]], [[1], [3]]])
+        assert stream.nodes == ("b", "a")
+
+    @given(arrays(np.float64, (2, 3, 2), elements=st.floats(allow_nan=False, allow_infinity=False)), st.randoms())
+    def test_numbers_survive_in_any_order_of_lines(self, array, random) -> None:
+        rows = [
+            (2 + i, [str(t), f"n{n}", *map(repr, array[t, n].tolist())]) for i, (t, n) in enumerate(np.ndindex(2, 3))
+        ]
+        random.shuffle(rows)
+        lines = [(1, ["round", "node", "x", "y"]), *rows]
+        values, nodes = arranged(csv_rows.parsed(iter(lines), Path("x.csv")))
+        order = [nodes.index(f"n{n}") for n in range(3)]
+        assert np.array_equal(values[:, order], array)
+
+    @pytest.mark.parametrize("text", ["", "\n\n", "\ufeff", " \n"])
+    def test_an_empty_file(self, tmp_path, text: str) -> None:
+        self.refused(tmp_path, text, "holds no numbers: the file is empty")
+
+    @pytest.mark.parametrize(
+        ("text", "told"),
+        [
+            ("x,y\n", "holds no numbers: 0 rows, 2 coordinates"),
+            ("node\na\nb\n", "holds no numbers: 2 rows, 0 coordinates"),
+            ("1,2\n3\n", ": line 2 has 1 cells, the first line has 2"),
+            ("x,y\n\n1,2\n3,4,5\n", ": line 4 has 3 cells, the first line has 2"),
+            ("1,2\n3,\n", ": line 2, column 2: the cell is empty; numbers look like -1.5e3, columns are separated by"),
+            ("1,2\n3,NA\n", ": line 2, column 2: 'NA' is not a number"),
+            (
+                "1;2\n3;4\n",
+                ": line 2, column 1: '3;4' is not a number; numbers look like -1.5e3, columns are separated",
+            ),
+            ("node,x\na,1\nb,c\n", ": line 3, column 2: 'c' is not a number"),
+            (
+                "1,2\nnan,4\n-inf,5\n",
+                ": 2 of 6 numbers are NaN or infinite, the first (nan) at line 2, column 1; repair",
+            ),
+            ("node,x\n\na,1\nb,1e999\n", ": 1 of 2 numbers are NaN or infinite, the first (inf) at line 4, column 2;"),
+            (
+                "a,1,2\nb,3,4\n",
+                ": line 1 mixes numbers and text (a, 1, 2…); remove a column of text, or name it node in",
+            ),
+            (",0,1\n0,3,4\n", ": line 1 mixes numbers and text (, 0, 1…)"),
+            ("NA,NA\n1,2\n", ": line 1 is no header, since its names are not distinct, nor are they numbers"),
+            ("node,Node\na,2\n", ": line 1 is no header, since its names are not distinct"),
+            ("round,x\n0,1\n", " has a column round but no column node; add one that names the nodes"),
+            ("round,node,x\n0,a,1\n0.5,b,2\n", ": line 3: the round must be a whole number, got '0.5'"),
+            ("node,x\na,1\n ,2\n", ": line 3: the node has no name"),
+            ("round,node,x\n0,a,1\n0,b,1\n0,a,2\n", ": round 0 has the node 'a' twice, at line 2 and line 4"),
+            ("node,x\na,1\na,1\n", ": round 0 has the node 'a' twice, at line 2 and line 3"),
+            (
+                "round,node,x\n0,a,1\n0,b,1\n7,b,2\n",
+                ": round 7 has no row for the node 'a'; every round must have every",
+            ),
+            ('1,"2\n', " cannot be read as comma-separated UTF-8 text (unexpected end of data)"),
+            (b"1,\xff\n", " cannot be read as comma-separated UTF-8 text ('utf-8' codec can't decode"),
+        ],
+    )
+    def test_what_is_wrong_is_named(self, tmp_path, text: str | bytes, told: str) -> None:
+        self.refused(tmp_path, text, told)
+
+
+class TestParquet:
+    def write(self, folder: Path, **columns) -> Path:
+        parquet.write_table(pyarrow.table(columns), folder / "x.parquet")
+        return folder / "x.parquet"
+
+    def test_one_row_per_node(self, tmp_path) -> None:
+        path = self.write(tmp_path, x=[1.5, 2.0], y=pyarrow.array([3, 4], pyarrow.int8()))
+        stream = vectors.load(path)
+        check(stream, [[[1.5, 3], [2, 4]]])
+        assert stream.nodes == ("node-0", "node-1")
+
+    def test_rounds_ascend_and_nodes_keep_their_first_order(self, tmp_path) -> None:
+        path = self.write(tmp_path, x=[1.0, 2.0, 3.0, 4.0], Round=[10, 9, 10, 9], node=[7, 5, 5, 7])
+        stream = vectors.load(path)
+        check(stream, [[[4], [2]], [[1], [3]]])
+        assert stream.nodes == ("7", "5")
+
+    def test_several_row_groups(self, tmp_path) -> None:
+        table = pyarrow.table({"x": np.arange(100.0), "y": np.arange(100)})
+        parquet.write_table(table, tmp_path / "x.parquet", row_group_size=7)
+        check(vectors.load(tmp_path / "x.parquet"), np.stack([np.arange(100.0)] * 2, axis=1)[np.newaxis])
+
+    @pytest.mark.parametrize(
+        ("columns", "told"),
+        [
+            (
+                {"x": [1.0, None]},
+                ": 1 of 2 numbers are NaN or infinite, the first (nan) at row 1 (counted from 0), column",
+            ),
+            (
+                {"x": [1, None]},
+                ": 1 of 2 numbers are NaN or infinite, the first (nan) at row 1 (counted from 0), column",
+            ),
+            ({"x": [1.0], "y": ["a"]}, ": column 'y' holds string, not numbers; remove it, or call it 'node'"),
+            ({"x": [True]}, ": column 'x' holds bool, not numbers"),
+            ({"x": [[1.0, 2.0]]}, ": column 'x' holds list<"),
+            ({"x": [1.0], "X": [1.0]}, ": column names are not distinct: x, X"),
+            (
+                {"__index_level_0__": [1], "x": [1.0]},
+                "is an unnamed pandas index; call it 'node', or write index=False",
+            ),
+            ({"round": [1], "x": [1.0]}, " has a column round but no column node"),
+            (
+                {"round": [1.5], "node": ["a"], "x": [1.0]},
+                ": row 0 (counted from 0): the round must be a whole number, got",
+            ),
+            ({"node": ["a", None], "x": [1.0, 2.0]}, ": row 1 (counted from 0): the node has no name"),
+            (
+                {"node": ["a", "a"], "x": [1.0, 2.0]},
+                "round 0 has the node 'a' twice, at row 0 (counted from 0) and row 1",
+            ),
+            ({"x": pyarrow.array([], pyarrow.float64())}, " holds no numbers: 0 rows, 1 coordinates"),
+            ({"node": ["a"]}, " holds no numbers: 1 rows, 0 coordinates"),
+        ],
+    )
+    def test_what_is_wrong_is_named(self, tmp_path, columns, told: str) -> None:
+        refused(self.write(tmp_path, **columns), told)
+
+    @pytest.mark.parametrize("content", [b"", b"garbage", b"PAR1" + bytes(100) + b"PAR1"])
+    def test_what_cannot_be_read(self, tmp_path, content: bytes) -> None:
+        refused(write(tmp_path / "x.parquet", content), " cannot be read as Parquet (")
+
+    def test_without_pyarrow_the_extra_is_named(self, tmp_path, monkeypatch) -> None:
+        path = self.write(tmp_path, x=[1.0])
+        monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+        with pytest.raises(
+            InvalidInput, match=r"reading \.parquet files needs pyarrow: pip install 'sparsemean\[lab\]'"
+        ):
+            vectors.load(path)
+
+
+@pytest.mark.parametrize("name", ["x", "x.txt", "x.pkl", "x.csv.gz"])
+def test_unknown_endings_are_told_with_the_known(tmp_path, name: str) -> None:
+    path = write(tmp_path / name, "1,2\n")
+    refused(path, f": the ending '{Path(name).suffix}' is unknown; known are .npy, .npz, .csv, .parquet")
+
+
+@pytest.mark.parametrize("ending", [".npy", ".csv"])
+def test_a_file_that_is_not_there(tmp_path, ending: str) -> None:
+    refused(tmp_path / f"absent{ending}", " is not there, or is no file")
+    (tmp_path / f"folder{ending}").mkdir()
+    with pytest.raises(InvalidInput, match=re.escape(f"folder{ending} is not there, or is no file")):
+        vectors.load(tmp_path / f"folder{ending}")
