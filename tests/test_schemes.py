@@ -210,14 +210,12 @@ def test_schemes_of_whole_vectors_need_no_k(name):
 # --- Known to fail: each of these is a fault of the library, to be mended where it is and not here.
 
 
-@pytest.mark.xfail(strict=True, reason="not refused: the server remembers something else than the node thinks")
 @pytest.mark.parametrize("memory", [sm.Window(3), sm.PerNode(forget_after=2), sm.Window(1, forget_after=2)])
 def test_lazy_nodes_need_a_memory_that_keeps_what_they_sent(memory):
     with pytest.raises(sm.IncompatibleScheme):
         sm.Scheme(sm.Lazy(sm.Identity()), memory=memory)
 
 
-@pytest.mark.xfail(strict=True, reason="2 and 2.0 are equal, but are written differently")
 @pytest.mark.parametrize(
     "make",
     [
@@ -232,7 +230,6 @@ def test_equal_schemes_have_equal_digests(make):
     assert one.digest == other.digest
 
 
-@pytest.mark.xfail(strict=True, reason="not refused: the first round cannot be closed")
 @pytest.mark.parametrize(
     "make",
     [lambda: untyped.Window(2.5), lambda: untyped.Window("3"), lambda: untyped.Lazy(sm.Identity(), moved="much")],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -27,8 +28,12 @@ class Quality:
     feedback: float = 0.0
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def quality(totals: RoundTotals, share: float | None, T: theory.FixedWeighting | None, weight: Doubles) -> Quality:
-    """Quality of a decoder with this T; ``weight`` is the total each block's mean is divided by."""
+    """Quality of a decoder with this T; ``weight`` is the total each block's mean is divided by.
+
+    Values whose powers overflow leave the error, its standard error or both unknown.
+    """
     moments = totals.summary()
     if share is None or T is None or moments is None:
         return Quality()
@@ -42,4 +47,9 @@ def quality(totals: RoundTotals, share: float | None, T: theory.FixedWeighting |
     r1, r2 = theory.estimated_r1_r2(moments, share)
     r2_se = float(np.sqrt(np.sum(norm**2 * theory.r2_variance(moments, share))))
     correlation = Correlation(float(np.sum(norm * r1)), float(np.sum(norm * r2)), r2_se)
-    return Quality(error, error_se, correlation, max(_feedback(T, n, share) for n in set(nodes.tolist())))
+    feedback = max(_feedback(T, n, share) for n in set(nodes.tolist()))
+    return Quality(_finite(error), _finite(error_se), correlation, feedback)
+
+
+def _finite(number: float) -> float | None:
+    return number if math.isfinite(number) else None

@@ -5,8 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-import operator
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -16,6 +15,7 @@ from sparsemean.blocks import Blocks
 from sparsemean.errors import InvalidInput
 from sparsemean.payload import Layout
 from sparsemean.schemes import Scheme
+from sparsemean.theory.arguments import whole
 from sparsemean.wire import frame, parts
 from sparsemean.wire.values import value_kind
 
@@ -25,7 +25,7 @@ MEMBERS = (
     *(decoders.Mean, decoders.Spatial),
     *(memory.Nothing, memory.Shared, memory.PerNode, memory.Window, memory.Offset),
 )
-LARGEST_DIM = 1 << 40
+LARGEST_DIM, LARGEST_SEED = 1 << 40, (1 << 64) - 1
 
 
 @dataclass(frozen=True, init=False)
@@ -48,15 +48,14 @@ class Run:
     def __init__(self, scheme: Scheme, dim: int, seed: int = 0, blocks: Sequence[int] | None = None) -> None:
         if not isinstance(scheme, Scheme):
             raise InvalidInput(f'a Run takes a Scheme, such as named("rand-k", k=0.1), not {scheme!r}')
-        for name, number, limit in (("dim", dim, LARGEST_DIM), ("seed", seed, (1 << 64) - 1)):
-            if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number <= limit:
-                raise InvalidInput(f"{name} is an int from {int(name == 'dim')} to {limit}, got {number!r}")
-        try:
-            sizes = (dim,) if blocks is None else tuple(operator.index(block) for block in blocks)
-        except TypeError:
-            raise InvalidInput(f"blocks is a list of sizes (ints), got {blocks!r}") from None
-        if dim < 1 or sum(sizes) != dim or min(sizes) < 1:
-            raise InvalidInput(f"blocks are sizes of at least 1 that sum to dim = {dim} ≥ 1, got {blocks!r}")
+        dim, seed = whole(dim, "dim", 1), whole(seed, "seed", 0)
+        if dim > LARGEST_DIM or seed > LARGEST_SEED:
+            raise InvalidInput(f"dim goes up to {LARGEST_DIM} and seed up to {LARGEST_SEED}, got {dim} and {seed}")
+        if blocks is not None and not isinstance(blocks, Iterable):
+            raise InvalidInput(f"blocks is a list of sizes, got {blocks!r}")
+        sizes = (dim,) if blocks is None else tuple(whole(block, "the size of a block", 1) for block in blocks)
+        if sum(sizes) != dim:
+            raise InvalidInput(f"the sizes of the blocks sum to dim = {dim}, got {blocks!r}")
         object.__setattr__(self, "scheme", scheme)
         object.__setattr__(self, "dim", dim)
         object.__setattr__(self, "seed", seed)

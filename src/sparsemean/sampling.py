@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import operator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, Literal, TypeVar
 
 import numpy as np
@@ -24,6 +25,7 @@ _LABEL = b"coordinates"
 _STRIDE = 8  # words set aside for a block; only the last, short one may need more
 _RANKED = 64  # a block up to this size is shuffled by ranking words, not by rounds
 _CHUNK = 1 << 16  # coordinates in hand at once, so that the work stays in the cache
+_KEPT = 1 << 16  # a sample up to this size is kept for the next call
 _GOLDEN, _ALL = 0x9E3779B97F4A7C15, (1 << 64) - 1
 
 Words = NDArray[np.uint64]
@@ -112,7 +114,16 @@ def coordinates(key: Key, dim: int, k: int) -> Integers:
     >>> coordinates(Key(7, 0, "station-12"), 784, 5)
     array([ 39, 326,  17, 548,  62])
     """
-    return coordinates_between(key, dim, k, 0, dim)[0]
+    dim, k = _sizes(dim, k)
+    return _recent(key, dim, k) if k <= _KEPT else coordinates_between(key, dim, k, 0, dim)[0]
+
+
+@lru_cache(maxsize=4)
+def _recent(key: Key, dim: int, k: int) -> Integers:
+    """Where node and server share a process, one draws right after the other; the draw is kept for it."""
+    drawn, _ = coordinates_between(key, dim, k, 0, dim)
+    drawn.flags.writeable = False
+    return drawn
 
 
 def coordinates_between(key: Key, dim: int, k: int, lo: int, hi: int) -> tuple[Integers, int]:

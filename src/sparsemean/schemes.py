@@ -78,8 +78,8 @@ class Scheme:
             )
         if sends.offset != remembers.adds_offset:
             raise IncompatibleScheme("Difference and the Offset memory go together: use both or neither")
-        if sends.skips and not remembers.per_node:
-            raise IncompatibleScheme("Lazy needs a memory of each node to stand in for it; use memory=PerNode()")
+        if sends.skips and not (remembers.per_node and remembers.verbatim and not remembers.forgets):
+            raise IncompatibleScheme("Lazy needs a memory that keeps what each node last sent; use memory=PerNode()")
 
     @property
     def unbiased(self) -> bool:

@@ -19,6 +19,7 @@ from sparsemean.payload import Doubles, Payload
 from sparsemean.quality import quality
 from sparsemean.results import Estimate, Receipt, blob_digest
 from sparsemean.run import Run
+from sparsemean.theory.arguments import whole
 from sparsemean.totals import RoundTotals
 from sparsemean.wire.frame import Header
 from sparsemean.wire.values import value_kind
@@ -52,7 +53,7 @@ class Server:
     def __init__(self, run: Run, missing: str = "drop", round: int = 0, batch_bytes: int = 1 << 24) -> None:
         if missing not in ("drop", "carry"):
             raise InvalidInput(f'missing is "drop" or "carry", got {missing!r}')
-        if missing == "carry" and not (run.scheme.memory.facts.per_node or isinstance(run.scheme.memory, Shared)):
+        if missing == "carry" and not run.scheme.memory.facts.stands_in:
             raise InvalidInput('missing="carry" needs a memory that stands in for absent nodes, such as PerNode()')
         self.run = run
         self.missing = missing
@@ -136,7 +137,7 @@ class Server:
     def close_round(self, minimum: int = 1) -> Estimate:
         """The estimate from those who came; with fewer than ``minimum`` the round stays open."""
         with self._lock:
-            came, wanted = len(self._accepted), max(1, minimum)
+            came, wanted = len(self._accepted), whole(minimum, "minimum", 1)
             if came < wanted:
                 raise TooFewNodes(f"round {self.round} has {came} of {wanted} nodes; wait for more, or skip_round()")
             if not any(np.any(taken.weight > 0) for taken in self._accepted.values()):

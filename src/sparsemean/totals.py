@@ -30,6 +30,7 @@ class RoundTotals:
         self.cubes: Doubles = np.zeros(blocks.dim if moments else 0)
         self.fourths: Doubles = np.zeros(len(blocks.sizes))
 
+    @np.errstate(over="ignore")  # powers of absurd values may overflow; the sums themselves do not
     def add(self, weight: Doubles, residuals: Iterable[Part]) -> None:
         """One node: its weight per block, and its parts less what was expected of them. O(k)."""
         self.nodes += weight > 0
@@ -63,6 +64,7 @@ class RoundTotals:
         self.squares += other.squares
         self.cubes += other.cubes
 
+    @np.errstate(over="ignore", invalid="ignore")
     def summary(self) -> Moments | None:
         """A few numbers per block, additive over coordinate ranges; None where powers are not kept."""
         if not self.squares.size:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,14 +20,14 @@ from sparsemean.payload import Doubles
 RNG = np.random.default_rng(7)
 ROWS = RNG.normal(size=(6, 20, 8)) + RNG.normal(size=8)
 LABELS = RNG.integers(3, size=(6, 20))
-TASKS: dict[str, Task[object]] = {
+TASKS: dict[str, Task[Any]] = {
     "power iteration": PowerIteration(ROWS),
     "k-means": KMeans([part[: 5 + i] for i, part in enumerate(ROWS)], clusters=4),
     "logistic": LogisticRegression(ROWS, LABELS, test=(ROWS[0], LABELS[0]), batch=7),
     "linear": LinearRegression(ROWS, ROWS[..., 0], batch=5),
     "quadratic": Quadratic.normal(nodes=6, dim=10),
     "stream": Stream(RNG.normal(size=(9, 6, 5))),
-}  # type: ignore[dict-item]
+}
 
 
 @dataclass(frozen=True)
@@ -36,9 +37,17 @@ class Blocky(Task[int]):
     table: Doubles
     given: Doubles
 
-    nodes = property(lambda self: len(self.table))  # type: ignore[assignment]
-    dim = property(lambda self: self.table.shape[1])  # type: ignore[assignment]
-    blocks = property(lambda self: (3, 2, 4))  # type: ignore[assignment]
+    @property
+    def nodes(self) -> int:
+        return len(self.table)
+
+    @property
+    def dim(self) -> int:
+        return int(self.table.shape[1])
+
+    @property
+    def blocks(self) -> tuple[int, ...]:
+        return (3, 2, 4)
 
     def start(self, seed: int) -> int:
         return 0
@@ -117,18 +126,15 @@ def test_the_truth_about_weighted_blocks_is_what_a_plain_loop_finds() -> None:
 @pytest.mark.parametrize(
     "scheme",
     [
-        sm.named("rand-k", k=4),
         sm.named("rand-k-spatial-avg", k=4),
-        sm.named("rand-k-temporal", k=4),
         sm.Scheme(sm.RandK(4), sm.Spatial("max"), memory=sm.PerNode()),
-        sm.Scheme(sm.RandK(4, shared=True)),
         sm.Scheme(sm.RandK(4, shared=True), memory=sm.PerNode()),
         sm.named("diana", k=4),
     ],
     ids=lambda scheme: repr((scheme.encoder, scheme.decoder, scheme.memory)),
 )
 def test_on_average_the_exact_error_is_the_squared_error_and_the_servers_estimate_is_it_too(scheme: sm.Scheme) -> None:
-    traces = [play(BLOCKY, scheme, 3, seed=seed) for seed in range(400)]
+    traces = [play(BLOCKY, scheme, 2, seed=seed) for seed in range(150)]
     for column in ("mse", "error"):
         off = np.array([getattr(trace, column) - trace.exact for trace in traces])
         if column == "error" and scheme.encoder.facts.uniform is False:

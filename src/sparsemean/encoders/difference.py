@@ -10,6 +10,7 @@ from sparsemean.encoders.base import Encoder, Facts, State, Stateful, require_st
 from sparsemean.errors import InvalidInput
 from sparsemean.payload import Floats, Layout, Payload
 from sparsemean.sampling import Key
+from sparsemean.theory.arguments import finite
 
 
 @dataclass(frozen=True)
@@ -29,8 +30,10 @@ class Difference(Stateful):
 
     def __post_init__(self) -> None:
         require_stateless(self.encoder, "Difference")
-        if self.step is not None and not 0.0 < self.step <= 1.0:
-            raise InvalidInput(f"step lies in (0, 1], got {self.step}; leave it out for 1/(1 + ω)")
+        if self.step is not None:
+            object.__setattr__(self, "step", finite(self.step, "step"))
+            if not 0.0 < self.step <= 1.0:
+                raise InvalidInput(f"step lies in (0, 1], got {self.step}; leave it out for 1/(1 + ω)")
 
     @property
     def facts(self) -> Facts:

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from sparsemean.encoders.base import Encoder, Facts, State, Stateful, require_stateless
-from sparsemean.errors import IncompatibleScheme, InvalidInput
+from sparsemean.errors import IncompatibleScheme
 from sparsemean.payload import Floats, Layout, Payload
 from sparsemean.sampling import Key
+from sparsemean.theory.arguments import energy
 
 
 @dataclass(frozen=True)
@@ -30,8 +31,7 @@ class Lazy(Stateful):
             raise IncompatibleScheme(
                 f"Lazy needs values the server can remember: wrap Identity, RandK or TopK, not {self.encoder!r}"
             )
-        if not 0.0 <= self.moved < np.inf:
-            raise InvalidInput(f"moved is a share of ‖x‖², at least 0; got {self.moved}")
+        object.__setattr__(self, "moved", energy(self.moved, "moved, a share of ‖x‖²,"))
 
     @property
     def facts(self) -> Facts:

@@ -12,6 +12,7 @@ from sparsemean.errors import InvalidInput
 from sparsemean.payload import Floats, Layout, Part, Payload
 from sparsemean.sampling import Key, coordinates
 from sparsemean.size import Size, check_size, count
+from sparsemean.theory.arguments import finite
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,8 @@ class RTopK(Encoder):
 
     def __post_init__(self) -> None:
         check_size(self.k)
-        if not self.over >= 1.0:
+        object.__setattr__(self, "over", finite(self.over, "over"))
+        if self.over < 1.0:
             raise InvalidInput(f"over is how many candidates stand behind each value sent, at least 1; got {self.over}")
 
     @property

@@ -54,11 +54,20 @@ class Facts:
     - ``needs_raw``: it subtracts values of x, so the encoder must send x itself
     - ``per_node``: it remembers every node by itself, and so needs the payloads of a round until its end
     - ``adds_offset``: it keeps the state that a Difference encoder builds on
+    - ``verbatim``: what it remembers of a node is what the node last sent, as it was
+    - ``forgets``: what has grown old is as if it had never been sent
     """
 
     needs_raw: bool = False
     per_node: bool = False
     adds_offset: bool = False
+    verbatim: bool = False
+    forgets: bool = False
+
+    @property
+    def stands_in(self) -> bool:
+        """Whether it can stand for a node that is absent."""
+        return (self.needs_raw or self.adds_offset) and not self.forgets
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from sparsemean.errors import InvalidInput
 from sparsemean.memory.base import Facts, Memory, Recollection, Setting
 from sparsemean.memory.table import Row, Table
 from sparsemean.payload import Floats, Ints, Part
+from sparsemean.theory.arguments import whole
 
 
 @dataclass(frozen=True)
@@ -21,20 +21,15 @@ class PerNode(Memory):
     forget_after: int | None = None
 
     def __post_init__(self) -> None:
-        check_forget_after(self.forget_after)
+        if self.forget_after is not None:
+            object.__setattr__(self, "forget_after", whole(self.forget_after, "forget_after", 1))
 
     @property
     def facts(self) -> Facts:
-        return Facts(needs_raw=True, per_node=True)
+        return Facts(needs_raw=True, per_node=True, verbatim=True, forgets=self.forget_after is not None)
 
     def start(self, setting: Setting) -> Recollection:
         return Table(setting.blocks, partial(LastValues, setting.dtype), self.forget_after)
-
-
-def check_forget_after(rounds: int | None) -> None:
-    """Refuse a number of rounds that would forget before it remembers."""
-    if rounds is not None and rounds < 1:
-        raise InvalidInput(f"forget_after is a number of rounds, at least 1; got {rounds}")
 
 
 class LastValues(Row):

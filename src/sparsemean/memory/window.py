@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from sparsemean.errors import InvalidInput
 from sparsemean.memory.base import Facts, Memory, Recollection, Setting
-from sparsemean.memory.per_node import check_forget_after
 from sparsemean.memory.table import Row, Table
 from sparsemean.payload import Floats, Ints, Part
+from sparsemean.theory.arguments import whole
 
 
 @dataclass(frozen=True)
@@ -23,13 +22,13 @@ class Window(Memory):
     forget_after: int | None = None
 
     def __post_init__(self) -> None:
-        check_forget_after(self.forget_after)
-        if self.size < 1:
-            raise InvalidInput(f"a window holds at least one value, got size={self.size}")
+        object.__setattr__(self, "size", whole(self.size, "size, the values a window holds,", 1))
+        if self.forget_after is not None:
+            object.__setattr__(self, "forget_after", whole(self.forget_after, "forget_after", 1))
 
     @property
     def facts(self) -> Facts:
-        return Facts(needs_raw=True, per_node=True)
+        return Facts(needs_raw=True, per_node=True, verbatim=self.size == 1, forgets=self.forget_after is not None)
 
     def start(self, setting: Setting) -> Recollection:
         return Table(setting.blocks, partial(Ring, setting.dtype, self.size), self.forget_after)

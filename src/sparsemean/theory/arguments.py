@@ -24,6 +24,21 @@ def node_count(n: SupportsIndex) -> int:
     return count
 
 
+def whole(value: SupportsIndex, name: str, least: int) -> int:
+    """A whole number of at least ``least``.
+
+    >>> whole(3, "size", 1)
+    3
+    """
+    try:
+        number = least - 1 if isinstance(value, bool) else operator.index(value)
+    except TypeError:
+        number = least - 1
+    if number < least:
+        raise InvalidInput(f"{name} must be a whole number of at least {least}, not {value!r}")
+    return number
+
+
 def unit_share(share: SupportsFloat) -> float:
     """The share p = k/d of its coordinates a node sends, 0 < p ≤ 1 (from 1e-300 on).
 

@@ -119,5 +119,5 @@ def estimated_error(
     r1, r2 = estimated_r1_r2(moments, p)
     error = float(np.sum(own * r1 + cross * r2))
     independent = float(np.sum(_variance(moments, p, own * p, cross)))
-    fixed_size = (1.0 - p) / p * float(np.sum(own * r1 + 2.0 * cross * r2)) ** 2 / (node_count(n) * dim)
+    fixed_size = (1.0 - p) / p * float(np.square(np.sum(own * r1 + 2.0 * cross * r2))) / (node_count(n) * dim)
     return scale * error, scale * math.sqrt(max(independent - fixed_size, 0.0))

@@ -33,7 +33,7 @@ def test_exact_means_end_at_least_squares_over_all_rows() -> None:
     trace = play(task, None, 100)
     assert trace.objective[-1] == pytest.approx(squares[0] / len(x) / 2, rel=1e-9)
     assert trace.metrics["test_rmse"][-1] == pytest.approx(0.1, rel=0.3)
-    at_best = Model(best, 0)
+    at_best = Model(best.astype(np.float64), 0)
     np.testing.assert_allclose(
         np.average(task.vectors(at_best, 0), axis=0, weights=task.weights(at_best)), np.zeros(5), atol=1e-12
     )

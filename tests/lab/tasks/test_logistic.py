@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -21,9 +23,9 @@ def labelled(rows: int, seed: int = 0) -> tuple[Doubles, Ints]:
     return 3 * np.eye(CLASSES, DIM)[labels] + rng.normal(size=(rows, DIM)), labels
 
 
-def make(rows: int = 40, cut: int = 25, **settings: object) -> LogisticRegression:
+def make(rows: int = 40, cut: int = 25, **settings: Any) -> LogisticRegression:
     x, labels = labelled(rows)
-    return LogisticRegression([x[:cut], x[cut:]], [labels[:cut], labels[cut:]], **settings)  # type: ignore[arg-type]
+    return LogisticRegression([x[:cut], x[cut:]], [labels[:cut], labels[cut:]], **settings)
 
 
 def test_the_weighted_mean_of_full_gradients_is_the_gradient_of_the_loss() -> None:
@@ -85,6 +87,6 @@ def test_labels_are_whole_numbers_from_0_on(labels: list[list[float]]) -> None:
 
 
 @pytest.mark.parametrize("setting", [{"rate": 0.0}, {"rate": np.nan}, {"batch": 0}])
-def test_settings_that_cannot_learn_are_refused(setting: dict[str, float]) -> None:
+def test_settings_that_cannot_learn_are_refused(setting: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput):
         make(**setting)

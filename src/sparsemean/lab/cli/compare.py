@@ -27,7 +27,7 @@ def compare_command(
         str,
         typer.Argument(
             metavar="[FILE]",
-            help=".npy, .npz, .csv or .parquet with vectors of shape (n, d) or (rounds, n, d); or weather, beijing, los-loop.",
+            help="A .npy, .npz, .csv or .parquet file, (n, d) or (rounds, n, d); or weather, beijing, los-loop.",
         ),
     ] = "weather",
     share: Annotated[str | None, typer.Option(help="Share of the coordinates each node may send, e.g. 10%.")] = None,
@@ -77,7 +77,7 @@ def _share_budget(share: str | None, bytes: str | None) -> Budget:
 def _vectors(source: str) -> tuple[Doubles, str]:
     found = datasets.load(source)
     if isinstance(found, datasets.Images):
-        raise InvalidInput(f"{source} holds images, not vectors of nodes; `sparsemean reproduce` uses it, compare cannot")
+        raise InvalidInput(f"{source} holds images, not vectors of nodes; `sparsemean reproduce` uses it")
     return found.vectors.astype(np.float64), found.attribution or source
 
 

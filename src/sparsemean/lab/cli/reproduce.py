@@ -13,9 +13,9 @@ from sparsemean.lab.cli.progress import progress_bar
 
 
 def reproduce_command(
-    out: Annotated[Path, typer.Option(help="Folder for tables, figures and the page; a second run resumes there.")] = Path(
-        "reproduction"
-    ),
+    out: Annotated[
+        Path, typer.Option(help="Folder for tables, figures and the page; a second run resumes there.")
+    ] = Path("reproduction"),
     quick: Annotated[bool, typer.Option("--quick", help="Small packaged data, a few minutes.")] = False,
     data_dir: Annotated[Path | None, typer.Option(help="Folder of the data sets (else SPARSEMEAN_DATA).")] = None,
     download: Annotated[bool, typer.Option("--download", help="Fetch data sets that are missing.")] = False,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, dataclass
 from typing import Annotated
 
 import typer
@@ -28,23 +29,37 @@ def theory_command(
     if not low <= ratio <= high:
         raise InvalidInput(f"the ratio R2/R1 of {nodes} vectors lies between {low:g} and {high:g}, got {ratio:g}")
     sent = _count(k, dim)
-    families = {"rand-k": "one", "rand-k-spatial-max": "max", "rand-k-spatial-avg": "avg", "rand-k-spatial-opt": ratio}
-    r1, r2 = float(nodes), ratio * nodes
-    rows = [
-        {
-            "scheme": name,
-            "nmse": theory.spatial_mse(r1, r2, nodes, sent / dim, T),
-            "feedback": theory.feedback_factor(T, nodes, sent / dim),
-            "k_for_error": None if error is None else _needed(error, r1, r2, nodes, dim, T),
-        }
-        for name, T in families.items()
-    ]
+    families: dict[str, theory.FixedWeighting] = {
+        "rand-k": "one",
+        "rand-k-spatial-max": "max",
+        "rand-k-spatial-avg": "avg",
+        "rand-k-spatial-opt": ratio,
+    }
+    rows = [_row(name, T, nodes, dim, sent, ratio, error) for name, T in families.items()]
     if as_json:
-        print_json({"nodes": nodes, "dim": dim, "k": sent, "ratio": ratio, "schemes": rows})
+        print_json({"nodes": nodes, "dim": dim, "k": sent, "ratio": ratio, "schemes": [asdict(row) for row in rows]})
         return
     columns = ["scheme", "NMSE", "feedback of a shared memory"] + ([] if error is None else [f"k for NMSE {error:g}"])
-    cells = [[row["scheme"], number(row["nmse"]), number(row["feedback"]), str(row["k_for_error"])] for row in rows]
+    cells = [[row.scheme, number(row.nmse), number(row.feedback), str(row.k_for_error)] for row in rows]
     print_table(columns, [line[: len(columns)] for line in cells])
+
+
+@dataclass(frozen=True)
+class Row:
+    """What theory says of one scheme."""
+
+    scheme: str
+    nmse: float
+    feedback: float
+    k_for_error: int | None
+
+
+def _row(
+    name: str, T: theory.FixedWeighting, nodes: int, dim: int, sent: int, ratio: float, error: float | None
+) -> Row:
+    r1, r2, share = float(nodes), ratio * nodes, sent / dim
+    needed = None if error is None else _needed(error, r1, r2, nodes, dim, T)
+    return Row(name, theory.spatial_mse(r1, r2, nodes, share, T), theory.feedback_factor(T, nodes, share), needed)
 
 
 def _count(k: str, dim: int) -> int:

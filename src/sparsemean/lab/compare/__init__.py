@@ -1,4 +1,4 @@
-"""Which scheme for these vectors at this budget? Every scheme played through the real bytes, and one sentence of advice."""
+"""Which scheme for these vectors at this budget? Every scheme through the real bytes, and one sentence of advice."""
 
 from sparsemean.lab.compare.advice import advice
 from sparsemean.lab.compare.budget import Budget, scheme_within

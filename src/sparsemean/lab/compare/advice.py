@@ -23,7 +23,8 @@ def advice(comparison: Comparison) -> str:
     sentence += f", because {_reason(best.scheme, comparison.likeness)}."
     if not best.unbiased:
         unbiased = next((result for result in able if result.unbiased), None)
-        sentence += f" It is biased; the best unbiased one is {unbiased.scheme} ({unbiased.nmse:.3g})." if unbiased else ""
+        if unbiased:
+            sentence += f" It is biased; the best unbiased one is {unbiased.scheme} ({unbiased.nmse:.3g})."
     if best.nmse >= 1.0:
         sentence += " Even so the error is larger than the vectors themselves: raise the budget."
     return sentence
@@ -40,7 +41,8 @@ def _reason(scheme: str, likeness: Likeness) -> str:
     space = f"R2/R1 is {likeness.ratio:.3g} of at most {likeness.nodes - 1}"
     time = "" if likeness.change is None else f"vectors change by {likeness.change:.0%} from round to round"
     if "spatial" in scheme:
-        return f"the nodes' vectors are alike ({space})" + (f" and {time}" if time and (likeness.change or 0) > 0.5 else "")
+        restless = f" and {time}" if likeness.change is not None and likeness.change > 0.5 else ""
+        return f"the nodes' vectors are alike ({space}){restless}"
     if any(word in scheme for word in ("temporal", "diana", "lag")):
         return f"{time or 'each node stays close to its past'} ({space})"
     if scheme in ("wangni", "top-k", "rtop-k", "induced") or "feedback" in scheme:

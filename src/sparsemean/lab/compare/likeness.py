@@ -12,7 +12,10 @@ from sparsemean.payload import Doubles
 
 @dataclass(frozen=True)
 class Likeness:
-    """``ratio`` is R2/R1 over all rounds, at most n − 1; ``change`` is Σ‖x_t − x_{t−1}‖² / Σ‖x_t‖², None for one round."""
+    """How alike nodes and rounds are.
+
+    ``ratio`` is R2/R1 over all rounds, at most n − 1; ``change`` is Σ‖x_t − x_{t−1}‖² / Σ‖x_t‖², None for one round.
+    """
 
     nodes: int
     ratio: float

@@ -11,12 +11,12 @@ _SHAPES = {
     "circle": '<circle cx="17" cy="8" r="4"/>',
     "square": '<path d="M13 4h8v8h-8z"/>',
     "diamond": '<path d="M17 3l5 5-5 5-5-5z"/>',
-    "cross": '<path d="M15.3 3.5h3.4v2.8h2.8v3.4h-2.8v2.8h-3.4V9.700h-2.8V6.300h2.800z"/>',
-    "x": '<path d="M13.500 3l3.500 3.200L20.500 3 22 4.500 18.800 8 22 11.500 20.500 13 17 9.800 13.500 13 12 11.500 15.200 8 12 4.500z"/>',
+    "cross": '<path d="M15.3 3.5h3.4v2.8h2.8v3.4h-2.8v2.8h-3.4V9.7h-2.8V6.3h2.8z"/>',
+    "x": '<path d="M13.5 3l3.5 3.2L20.5 3 22 4.5 18.8 8 22 11.5 20.5 13 17 9.8 13.5 13 12 11.5 15.2 8 12 4.5z"/>',
     "triangle-up": '<path d="M17 3l5 9H12z"/>',
     "triangle-down": '<path d="M17 13l5-9H12z"/>',
-    "star": '<path d="M17 2l1.600 4 4.300.200-3.300 2.700 1.100 4.200-3.700-2.300-3.700 2.300 1.100-4.200L11.100 6.200l4.300-.200z"/>',
-    "hexagon": '<path d="M17 3.200l4.300 2.400v4.800L17 12.800l-4.300-2.400V5.600z"/>',
+    "star": '<path d="M17 2l1.6 4 4.3.2-3.3 2.7 1.1 4.2-3.7-2.3-3.7 2.3 1.1-4.2L11.1 6.2l4.3-.2z"/>',
+    "hexagon": '<path d="M17 3.2l4.3 2.4v4.8L17 12.8l-4.3-2.4V5.6z"/>',
 }
 _DASHES = {"solid": "", "dash": "7 3", "dot": "2 3", "dashdot": "7 2 2 2"}
 
@@ -33,7 +33,7 @@ def legend(names: Iterable[str]) -> str:
 
 def swatch(style: Style, colour: str) -> str:
     """A piece of the line with one marker on it."""
-    shape, _, hollow = style.marker.partition("-open")
+    shape = style.marker.removesuffix("-open")
     fill = "var(--card)" if style.marker.endswith("-open") else f"var({colour})"
     return (
         f'<svg width="34" height="16" aria-hidden="true" style="stroke:var({colour});fill:{fill}">'

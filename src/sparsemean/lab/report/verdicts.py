@@ -63,12 +63,20 @@ def theory_table(theory: Table) -> str:
     for statement, setting, passed in zip(
         *(theory.text(name).tolist() for name in ("statement", "setting", "passed")), strict=True
     ):
-        verdict = {"true": "passed", "1": "passed", "false": "failed", "0": "failed"}.get(passed.lower(), passed)
-        rows.append(f"<td>{badge(verdict)}<td>{html.escape(statement)}<td>{html.escape(setting)}")
+        rows.append(f"<td>{badge(verdict_of(passed))}<td>{html.escape(statement)}<td>{html.escape(setting)}")
     for name in ("measured", "exact", "z"):
         cells = [numeric(text) for text in theory.text(name).tolist()]
         rows = [f'{row}<td class="number" data-name="{name}">{cell}' for row, cell in zip(rows, cells, strict=True)]
     return grid(["verdict", "statement", "setting", "measured", "exact", "z"], rows, numbers=("measured", "exact", "z"))
+
+
+def verdict_of(passed: str) -> str:
+    """The word for a cell that says whether a check passed.
+
+    >>> verdict_of("True"), verdict_of("0")
+    ('passed', 'failed')
+    """
+    return {"true": "passed", "1": "passed", "false": "failed", "0": "failed"}.get(passed.strip().lower(), passed)
 
 
 def numeric(text: str) -> str:

@@ -7,10 +7,12 @@
   const config = { displayModeBar: false, responsive: true, doubleClick: "reset", showTips: false };
 
   // Colours are names of CSS variables; everything else is left as it is.
-  const coloured = (value, look, key = "") => {
-    if (Array.isArray(value)) return key.endsWith("color") ? value.map((item) => coloured(item, look, key)) : value.map((item) => (item && typeof item === "object" ? coloured(item, look) : item));
-    if (value && typeof value === "object") return Object.fromEntries(Object.entries(value).map(([name, item]) => [name, coloured(item, look, name)]));
-    return key.endsWith("color") && typeof value === "string" && value.startsWith("--") ? look.getPropertyValue(value).trim() : value;
+  const coloured = (value, look, key) => {
+    if (Array.isArray(value)) return typeof value[0] === "object" ? value.map((item) => coloured(item, look)) : value.slice();
+    if (value && typeof value === "object") {
+      return Object.fromEntries(Object.entries(value).map(([name, item]) => [name, coloured(item, look, name)]));
+    }
+    return key?.endsWith("color") && String(value).startsWith("--") ? look.getPropertyValue(value).trim() : value;
   };
 
   const hidden = (plot) => new Set([...plot.closest("section").querySelectorAll(".legend [aria-pressed=false]")].map((entry) => entry.value));

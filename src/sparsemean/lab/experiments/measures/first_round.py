@@ -1,0 +1,32 @@
+"""How alike the nodes' vectors are in the first round, and what the server can tell of it from a sample."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sparsemean import theory
+from sparsemean.lab.experiments.prepare import task_of
+from sparsemean.lab.experiments.scheme import scheme_of
+from sparsemean.lab.experiments.setting import Row, Setting
+from sparsemean.simulation import estimate_mean
+
+
+def measure(setting: Setting, data_dir: str | None = None) -> list[Row]:
+    """One row: the true R2/R1, and ``ratio_estimated`` ± ``ratio_estimated_se`` from one round of the scheme.
+
+    Of a stream, whose first round does not depend on the seed, round ``seed`` is taken instead.
+    """
+    task = task_of(setting, data_dir)
+    first = setting.seed if setting.task == "stream" else 0
+    vectors = np.asarray(task.vectors(task.start(setting.seed), first), np.float64)
+    r1, r2 = theory.correlation(vectors)
+    row: Row = {"round": 0, "ratio": r2 / r1}
+    scheme, _ = scheme_of(setting, task)
+    if scheme is not None:
+        estimate = estimate_mean(vectors, scheme, setting.seed)
+        row |= {"mse": float(np.sum((estimate.mean - vectors.mean(axis=0)) ** 2)), "error": estimate.error}
+        row |= {"error_se": estimate.error_se, "bytes_per_node": estimate.bytes / len(vectors)}
+        if estimate.correlation is not None:
+            row["ratio_estimated"] = estimate.correlation.ratio
+            row["ratio_estimated_se"] = estimate.correlation.ratio_se
+    return [row]

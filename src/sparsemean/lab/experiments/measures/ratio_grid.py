@@ -1,0 +1,73 @@
+"""The error of the Rand-k-Spatial family against R2/R1, for vectors made to have every ratio (Algorithm 1, Appendix B)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from sparsemean import theory
+from sparsemean.core import coordinates
+from sparsemean.lab.experiments.setting import Row, Setting
+from sparsemean.payload import Doubles
+from sparsemean.run import Run
+from sparsemean.schemes import named
+
+Weighting = str | float
+DECODERS: dict[str, Weighting | None] = {
+    "rand-k": "one",
+    "rand-k-spatial-max": "max",
+    "rand-k-spatial-avg": "avg",
+    "rand-k-spatial-opt": None,  # the ratio of the vectors themselves
+}
+
+
+def measure(setting: Setting, data_dir: str | None = None) -> list[Row]:
+    """One row every ``step`` flipped signs: ``mse`` is the mean over ``trials`` draws, ``exact`` Theorem 1's.
+
+    All rows use the same draws of coordinates, so a curve is smoother than its ``mse_se`` says.
+    """
+    n, dim = setting.nodes, int(setting.option("dim", 100))
+    trials, step = int(setting.option("trials", 1000)), int(setting.option("step", 10))
+    run = Run(named("rand-k", setting.share), dim, setting.seed)
+    share, sent = run.share or 0.0, draws(run, n, trials)
+    counts = sent.sum(axis=1)
+    rows: list[Row] = []
+    for flips, vectors in sign_flips(n, dim, step):
+        r1, r2 = theory.correlation(vectors)
+        ratio = theory.optimal_ratio(r1, r2, n)
+        chosen = DECODERS[setting.scheme]
+        T = ratio if chosen is None else chosen
+        plain = np.einsum("tij,ij->tj", sent, vectors) / (n * share)
+        estimates = plain * theory.gains(T, n, share)[counts]
+        errors = np.sum((estimates - vectors.mean(axis=0)) ** 2, axis=1)
+        measured: Row = {"mse": float(errors.mean()), "mse_se": float(errors.std(ddof=1) / np.sqrt(trials))}
+        exact = theory.spatial_mse(r1, r2, n, share, T)
+        rows.append({"round": flips, "ratio": r2 / r1, **measured, "nmse": float(errors.mean()) * n / r1, "exact": exact})
+    return rows
+
+
+def draws(run: Run, n: int, trials: int) -> npt.NDArray[np.bool_]:
+    """(trials, n, d): whether node i sends coordinate j."""
+    sent = np.zeros((trials, n, run.dim), np.bool_)
+    for trial in range(trials):
+        for node in range(n):
+            sent[trial, node, coordinates(run, str(node), trial)[0]] = True
+    return sent
+
+
+def sign_flips(n: int, dim: int, step: int) -> Iterator[tuple[int, Doubles]]:
+    """Half of the vectors all 1/√d, the other half turned from −1/√d to it entry by entry: R2/R1 from −1 to n − 1.
+
+    >>> [(flips, theory.correlation(vectors)[1]) for flips, vectors in sign_flips(2, 4, 2)]
+    [(0, -2.0), (2, 0.0), (4, 2.0)]
+    """
+    vectors = np.full((n, dim), 1 / np.sqrt(dim))
+    turning = n - n // 2
+    for flips in range(0, turning * dim + 1, step):
+        whole, rest = divmod(flips, turning)
+        vectors[n - turning :, whole:] = -1 / np.sqrt(dim)
+        vectors[n - turning :, :whole] = 1 / np.sqrt(dim)
+        vectors[n - turning : n - turning + rest, whole : whole + 1] = 1 / np.sqrt(dim)
+        yield flips, vectors.copy()

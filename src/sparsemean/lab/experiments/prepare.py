@@ -1,0 +1,119 @@
+"""The task a setting is about, on its data; the latest of each is kept, because neighbours in the queue share them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+
+from sparsemean.errors import InvalidInput
+from sparsemean.lab import datasets
+from sparsemean.lab.datasets import Images, splits
+from sparsemean.lab.experiments.setting import Setting
+from sparsemean.lab.tasks import KMeans, LogisticRegression, PowerIteration, Quadratic, Stream, Task
+from sparsemean.payload import Ints
+
+Value = TypeVar("Value")
+
+
+class Latest(Generic[Value]):
+    """Keeps one value; the old one is let go before the new one is made, since two may not fit into memory.
+
+    >>> latest = Latest()
+    >>> latest.get("a", lambda: [1]) is latest.get("a", lambda: [2])
+    True
+    """
+
+    def __init__(self) -> None:
+        self._kept: tuple[Hashable, Value] | None = None
+
+    def get(self, key: Hashable, make: Callable[[], Value]) -> Value:
+        """The value made for this key, if that was the last one asked for; else a new one."""
+        if self._kept is None or self._kept[0] != key:
+            self._kept = None
+            self._kept = (key, make())
+        return self._kept[1]
+
+
+_data: Latest[datasets.Images | datasets.Stream] = Latest()
+_tasks: Latest[Task[Any]] = Latest()
+
+
+def task_of(setting: Setting, data_dir: str | None = None) -> Task[Any]:
+    """The task with its nodes' data. The seed decides who gets which rows, as it does the start and the samples."""
+    make = _MAKERS.get(setting.task)
+    if make is None:
+        raise InvalidInput(f"no task is named {setting.task!r}; known are {', '.join(_MAKERS)}")
+    options = tuple(option for option in setting.options if option[0] in _TASK_OPTIONS)
+    key = (setting.task, setting.data, setting.split, setting.nodes, setting.seed, options, data_dir)
+    return _tasks.get(key, lambda: make(setting, data_dir))
+
+
+_TASK_OPTIONS = ("batch", "clusters", "dim", "loss_rows", "rate")
+
+
+def _quadratic(setting: Setting, data_dir: str | None) -> Task[Any]:
+    dim, rate = int(setting.option("dim", 1000)), float(setting.option("rate", 0.05))
+    return Quadratic.normal(setting.nodes, dim, rate, setting.seed)
+
+
+def _stream(setting: Setting, data_dir: str | None) -> Task[Any]:
+    data = _loaded(setting.data, data_dir)
+    if not isinstance(data, datasets.Stream):
+        raise InvalidInput(f"{setting.data} has no rounds of its own; take a stream, such as weather")
+    return Stream(data.vectors)
+
+
+def _power_iteration(setting: Setting, data_dir: str | None) -> Task[Any]:
+    images = _images(setting, data_dir)
+    return PowerIteration([images.train_x[part] for part in _split(setting, images)])
+
+
+def _kmeans(setting: Setting, data_dir: str | None) -> Task[Any]:
+    images = _images(setting, data_dir)
+    parts = [images.train_x[part] for part in _split(setting, images)]
+    return KMeans(parts, int(setting.option("clusters", 10)))
+
+
+def _logistic(setting: Setting, data_dir: str | None) -> Task[Any]:
+    images = _images(setting, data_dir)
+    split, loss_rows = _split(setting, images), int(setting.option("loss_rows", 0))
+    return LogisticRegression(
+        [images.train_x[part] for part in split],
+        [images.train_y[part] for part in split],
+        (images.test_x, images.test_y),
+        rate=float(setting.option("rate", 0.01)),
+        batch=int(setting.option("batch", 512)),
+        loss_rows=loss_rows or None,
+    )
+
+
+_MAKERS: dict[str, Callable[[Setting, str | None], Task[Any]]] = {
+    "quadratic": _quadratic,
+    "stream": _stream,
+    "power-iteration": _power_iteration,
+    "kmeans": _kmeans,
+    "logistic": _logistic,
+}
+
+
+def _loaded(name: str, data_dir: str | None) -> datasets.Images | datasets.Stream:
+    return _data.get((name, data_dir), lambda: datasets.load(name, data_dir))
+
+
+def _images(setting: Setting, data_dir: str | None) -> Images:
+    data = _loaded(setting.data, data_dir)
+    if not isinstance(data, Images):
+        raise InvalidInput(f"{setting.data} holds no images; take fashion-mnist, cifar-10 or digits")
+    return data
+
+
+def _split(setting: Setting, images: Images) -> list[Ints]:
+    """Appendix C: at random, or two shards of the images sorted by label."""
+    rng = np.random.default_rng(setting.seed)
+    if setting.split == "iid":
+        return splits.iid(len(images.train_x), setting.nodes, rng)
+    if setting.split == "non-iid":
+        return splits.shards(images.train_y, setting.nodes, rng, shards_per_node=2)
+    raise InvalidInput(f"a split is iid or non-iid, got {setting.split!r}")

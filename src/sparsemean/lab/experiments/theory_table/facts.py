@@ -1,0 +1,47 @@
+"""What schemes ask of nodes and promise, as the library declares and enforces it."""
+
+from __future__ import annotations
+
+from sparsemean.decoders import Spatial
+from sparsemean.encoders import TopK, Wangni
+from sparsemean.errors import IncompatibleScheme
+from sparsemean.lab.experiments.setting import Row
+from sparsemean.lab.experiments.theory_table.judged import same
+from sparsemean.memory import PerNode
+from sparsemean.schemes import Scheme, named
+
+OURS = ("rand-k-spatial-max", "rand-k-spatial-avg", "rand-k-temporal", "rand-k-temporal-shared")
+STATEFUL = ("error-feedback-top-k", "error-feedback-rand-k", "diana", "lag")
+UNBIASED = ("rand-k", *OURS, "wangni", "induced")
+BIASED = ("top-k", "rtop-k")
+
+
+def facts(trials: int, seed: int) -> list[Row]:
+    """Counts of schemes of which something is true."""
+    return [
+        same("node-state-ours", f"schemes that need state at the node, of {', '.join(OURS)}", _stateful(OURS), 0),
+        same("node-state-others", f"the same of {', '.join(STATEFUL)}", _stateful(STATEFUL), len(STATEFUL)),
+        same("unbiased", f"unbiased schemes of {', '.join(UNBIASED)}", _unbiased(UNBIASED), len(UNBIASED)),
+        same("biased", f"unbiased schemes of {', '.join(BIASED)}", _unbiased(BIASED), 0),
+        same("compatible-top-k", "of Spatial and PerNode, how many accept Top-k's samples", _accepting(TopK(0.1)), 2),
+        same("compatible-wangni", "of Spatial and PerNode, how many accept Wangni's values", _accepting(Wangni(0.1)), 0),
+    ]
+
+
+def _stateful(names: tuple[str, ...]) -> int:
+    return sum(named(name, 0.1).node_state for name in names)
+
+
+def _unbiased(names: tuple[str, ...]) -> int:
+    return sum(named(name, 0.1).unbiased for name in names)
+
+
+def _accepting(encoder: TopK | Wangni) -> int:
+    accepted = 0
+    for decoder, memory in ((Spatial("avg"), None), (None, PerNode())):
+        try:
+            Scheme(encoder, decoder, memory)
+        except IncompatibleScheme:
+            continue
+        accepted += 1
+    return accepted

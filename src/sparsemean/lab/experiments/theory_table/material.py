@@ -1,0 +1,34 @@
+"""Vectors to measure on: drawn ones whose nodes are more or less alike, and real ones."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sparsemean import theory
+from sparsemean.lab.weather import load_weather
+from sparsemean.payload import Doubles
+
+NODES, DIM = 10, 100
+
+
+def alike(common: float, seed: int = 0) -> Doubles:
+    """(10, 100): a vector that all share, ``common`` times, plus one of each node's own.
+
+    >>> alike(0.0).shape
+    (10, 100)
+    """
+    rng = np.random.default_rng(seed)
+    shared, own = rng.normal(size=DIM), rng.normal(size=(NODES, DIM))
+    return np.asarray(common * shared + own)
+
+
+def day(number: int = 0) -> Doubles:
+    """(37, 89): one day at the weather stations."""
+    return load_weather().vectors[number].astype(np.float64)
+
+
+def told(vectors: Doubles) -> str:
+    """The vectors in a few words."""
+    n, d = vectors.shape
+    r1, r2 = theory.correlation(vectors)
+    return f"n = {n}, d = {d}, R2/R1 = {r2 / r1:.2f}"

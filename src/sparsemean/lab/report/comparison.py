@@ -1,0 +1,169 @@
+"""The report of ``sparsemean compare``: which scheme for these vectors, and how much it costs."""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sparsemean._version import __version__
+from sparsemean.errors import InvalidInput
+from sparsemean.lab.report.compose import compose
+from sparsemean.lab.report.figure import Figure, Label, Line, Panel, Row, Scale
+from sparsemean.lab.report.legend import swatch
+from sparsemean.lab.report.page import READING, Section, document, figure_section, paragraphs, run_again
+from sparsemean.lab.report.scale import scale_of
+from sparsemean.lab.report.spec import Quantity, Spec
+from sparsemean.lab.report.style import rank, style_of, token
+from sparsemean.lab.report.tables import Curve, Table
+from sparsemean.lab.report.verdicts import badge, grid
+from sparsemean.lab.report.words import number
+
+RELATIVE = Quantity(
+    ("nmse",), "relative error, NMSE", log=True, theory="exact", theory_label="exact formula", ranked=True
+)
+
+BYTES = Spec(
+    "Error against bytes",
+    "Lower left is better: a smaller error from fewer bytes. Bars are two standard errors, dashes the exact formula where "
+    "there is one. Named are the schemes that no other beats in both.",
+    (RELATIVE,),
+    x="bytes_per_node",
+    x_label="bytes per node and round",
+    kind="points",
+    x_log=True,
+)
+
+ROUNDS = Spec(
+    "Error round by round",
+    "A scheme with a memory starts like the others and gets better; mean over seeds.",
+    (Quantity(("nmse",), RELATIVE.label, log=True, ranked=True),),
+)
+
+Result = Mapping[str, Any]
+
+
+def write_compare_report(comparison: Mapping[str, Any], path: str | PathLike[str]) -> Path:
+    """Write one HTML file about a comparison, and return its path.
+
+    ``results`` holds one mapping per scheme: scheme, bytes_per_node, nmse, nmse_se, exact, server_estimate, unbiased,
+    node_state and, where known, nmse_by_round. Optional: advice, source, title, command, nodes, dim, rounds, seeds,
+    likeness (ratio, change) and left_out. All text is plain text.
+    """
+    results: Sequence[Result] = comparison.get("results") or comparison.get("rows") or ()
+    if not results:
+        raise InvalidInput("a comparison without results makes no report: give at least one scheme")
+    seeds = int(comparison.get("seeds") or 1)
+    figures = [against_bytes(results, seeds)]
+    if by_round := _by_round(results):
+        figures.append(by_round)
+    sections = [
+        Section("schemes", "schemes", "All schemes, best first", _facts(comparison) + _table(results)),
+        *(figure_section(figure, short) for figure, short in zip(figures, ("bytes", "rounds"), strict=False)),
+        Section("reading", "how to read", "How to read this", paragraphs(f"{_TERMS}\n\n{READING}")),
+        run_again(str(comparison.get("command") or ""), [__version__], _source(comparison)),
+    ]
+    title = str(comparison.get("title") or "sparsemean: which scheme for these vectors?")
+    page = document(title, str(comparison.get("advice") or ""), (), sections, figures, "")
+    target = Path(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(page, encoding="utf-8")
+    return target
+
+
+_TERMS = (
+    "NMSE is the squared distance between estimate and true mean, divided by the mean squared length of the vectors: 1 is "
+    "as bad as an estimate of zero can be. “Exact” is what the formulas predict, “server's own” what the server said of "
+    "its error without knowing the truth. An unbiased scheme is right on average, so its errors cancel over rounds. "
+    "Node state means that a node has to remember something between rounds."
+)
+
+
+def against_bytes(results: Sequence[Result], seeds: int) -> Figure:
+    """One point per scheme, those named that no other beats in both."""
+    lines = []
+    for result in sorted(results, key=lambda result: rank(str(result["scheme"]))):
+        x = np.array([_number(result.get("bytes_per_node"))])
+        error, exact = _number(result.get("nmse")), _number(result.get("exact"))
+        lost = np.array([0 if math.isfinite(error) else seeds])
+        measured = Curve(x, np.array([error]), np.array([_number(result.get("nmse_se"))]), np.array([seeds]), lost)
+        nothing = np.array([math.nan])
+        said = Curve(x, np.array([exact]), nothing, np.array([seeds]), np.array([0])) if exact > 0 else None
+        lines.append(Line(str(result["scheme"]), measured, said))
+    scale = scale_of(RELATIVE, lines, ordered=False)
+    panel = Panel("", tuple(lines), labels=_front(lines, scale))
+    names = tuple(line.name for line in lines)
+    lost_names = [style_of(line.name).label for line in lines if line.measured.lost.any()]
+    notes = (f"Diverged, and therefore not drawn: {', '.join(lost_names)}.",) if lost_names else ()
+    return Figure("bytes", BYTES, (Row(RELATIVE, scale, (panel,)),), 1, names, notes=notes)
+
+
+def _front(lines: Sequence[Line], scale: Scale) -> tuple[Label, ...]:
+    points = sorted(
+        (float(line.measured.x[0]), float(line.measured.mean[0]), style_of(line.name).label)
+        for line in lines
+        if np.isfinite(line.measured.x[0]) and scale.low <= line.measured.mean[0] <= scale.high
+    )
+    labels: list[Label] = []
+    for x, y, text in points:
+        if not labels or y < labels[-1].y:
+            labels.append(Label(x, y, text))
+    return tuple(labels)
+
+
+def _by_round(results: Sequence[Result]) -> Figure | None:
+    rows = [
+        {"scheme": result["scheme"], "round": round, "nmse": error}
+        for result in results
+        for round, error in enumerate(result.get("nmse_by_round") or ())
+    ]
+    several = any(row["round"] for row in rows)
+    return compose("rounds", ROUNDS, Table.of(rows)) if several else None
+
+
+def _facts(comparison: Mapping[str, Any]) -> str:
+    names = {"nodes": "nodes", "dim": "coordinates", "rounds": "rounds", "seeds": "seeds"}
+    words = [f"{comparison[key]} {name}" for key, name in names.items() if comparison.get(key)]
+    likeness = comparison.get("likeness") or {}
+    if likeness.get("ratio") is not None:
+        most = f" of at most {likeness['nodes'] - 1}" if likeness.get("nodes") else ""
+        words.append(f"R2/R1 = {number(_number(likeness['ratio']))}{most}")
+    if likeness.get("change") is not None:
+        words.append(f"change from round to round {100 * _number(likeness['change']):.3g} %")
+    left_out = ", ".join(str(name) for name in comparison.get("left_out") or ())
+    text = (", ".join(words) + ".") if words else ""
+    return paragraphs(text, "caption") + paragraphs(
+        f"Too large for the budget: {left_out}." if left_out else "", "note"
+    )
+
+
+def _table(results: Sequence[Result]) -> str:
+    heads = ["scheme", "bytes per node", "NMSE", "exact", "server's own", "unbiased", "node state"]
+    rows = []
+    for result in results:
+        name = str(result["scheme"])
+        spread = _number(result.get("nmse_se"))
+        error = number(_number(result.get("nmse"))) + (f" ± {number(2 * spread)}" if math.isfinite(spread) else "")
+        numbers = [number(_number(result.get("bytes_per_node"))), error]
+        numbers += [number(_number(result.get(key))) for key in ("exact", "server_estimate")]
+        row = f"<td>{swatch(style_of(name), token(name))} {html.escape(name)}"
+        row += "".join(
+            f'<td class="number" data-name="{head}">{cell}' for head, cell in zip(heads[1:], numbers, strict=False)
+        )
+        row += f'<td data-name="unbiased">{badge("yes" if result.get("unbiased") else "no")}'
+        rows.append(f'{row}<td data-name="node state">{"yes" if result.get("node_state") else "none"}')
+    return grid(heads, rows, numbers=heads[1:5])
+
+
+def _source(comparison: Mapping[str, Any]) -> dict[str, str]:
+    source = str(comparison.get("source") or "")
+    return {"Data": source} if source else {}
+
+
+def _number(value: object) -> float:
+    return math.nan if value is None else float(str(value))
