@@ -8,8 +8,8 @@ INSTALL := PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt $
 help: ## Show these lines
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST)
 
-demo: .venv/installed-server ## Show what the library does, on real weather data
-	$(BIN)/python -m sparsemean.lab.demo
+demo: .venv/installed-demo ## Every scheme on a month of real weather: a table, advice, and demo.html
+	$(BIN)/sparsemean compare --report demo.html
 
 test: .venv/installed-all ## Run every test, the docstring examples and the README
 	$(BIN)/python -m pytest -n auto
@@ -20,7 +20,7 @@ lint: .venv/installed-all ## Style, types and layers
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: .venv/installed-server ## Measure speed and memory
+bench: .venv/installed-demo ## Measure speed and memory
 	$(BIN)/python benchmarks/bench.py
 
 clean: ## Remove the virtual environment, caches and build results
@@ -30,10 +30,10 @@ clean: ## Remove the virtual environment, caches and build results
 .venv/bin/pip:
 	$(PYTHON) -m venv .venv
 
-.venv/installed-server: pyproject.toml constraints.txt | .venv/bin/pip
-	$(INSTALL) --editable '.[server]'
+.venv/installed-demo: pyproject.toml constraints.txt | .venv/bin/pip
+	$(INSTALL) --editable '.[server,cli,report]'
 	touch $@
 
 .venv/installed-all: pyproject.toml constraints.txt | .venv/bin/pip
-	$(INSTALL) --editable '.[server,test,lint]'
-	touch $@ .venv/installed-server
+	$(INSTALL) --editable '.[all,test,lint]'
+	touch $@ .venv/installed-demo

@@ -109,7 +109,9 @@ def test_only_nodes_that_left_or_changed_weight_cost_a_row(encoder: sm.Encoder, 
     assert network.touched(heavy=2) <= few, "the same again"
 
 
-@each_memory
+@pytest.mark.parametrize(
+    ("encoder", "memory"), [pair for pair in MEMORIES.values() if pair[1].facts.stands_in], ids=repr
+)
 def test_under_carry_those_who_are_absent_cost_nothing(encoder: sm.Encoder, memory: sm.Memory) -> None:
     network = Network(sm.Scheme(encoder, memory=memory), missing="carry")
     network.touched()

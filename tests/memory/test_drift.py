@@ -35,3 +35,27 @@ def test_two_thousand_rounds_of_coming_and_going_leave_no_drift(memory: sm.Memor
         worst = max(worst, float(np.abs(server.close_round().mean - truth).max()))
         last, heard = np.where(sent, vectors, last), np.where(sent, t, heard)
     assert worst < 1e-9
+
+
+@pytest.mark.parametrize("giant", [1e9, 1e15, 1e60])
+@pytest.mark.parametrize("memory", [sm.PerNode(), sm.Window(1)])
+def test_a_far_larger_value_that_left_takes_no_digits_with_it(memory: sm.Memory, giant: float) -> None:
+    """In a plain running sum giant + 1.1 − giant is not 1.1."""
+    run = sm.Run(sm.Scheme(sm.Identity(), memory=memory, values="float64"), dim=3)
+    clients = {node: sm.Client(run, node) for node in "abc"}
+    server = sm.Server(run)
+
+    def mean_of(**values: float) -> float:
+        for node, value in values.items():
+            server.accept(node, clients[node].encode(np.full(3, value), server.round))
+        (mean,) = set(server.close_round().mean.tolist())
+        return float(mean)
+
+    mean_of(a=giant, b=1.1, c=1.2)
+    assert mean_of(b=1.1, c=1.2) == pytest.approx(1.15, rel=1e-14), "the node is absent"
+    mean_of(a=giant, b=1.1, c=1.2)
+    mean_of(a=1.3, b=1.1, c=1.2)
+    assert mean_of(a=1.3, b=1.1, c=1.2) == pytest.approx(1.2, rel=1e-14), "the value was replaced"
+    mean_of(a=giant, b=1.1, c=1.2)
+    server.forget("a")
+    assert mean_of(b=1.1, c=1.2) == pytest.approx(1.15, rel=1e-14), "the node was forgotten"

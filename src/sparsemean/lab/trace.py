@@ -90,7 +90,8 @@ class _Session:
 def play(task: Task[State], scheme: Scheme | None, rounds: int, seed: int = 0, missing: str = "drop") -> Trace:
     """Play the task from its start; ``scheme=None`` gives it the exact mean, the reference for all others.
 
-    The seed is that of the task's start and of the run. The same arguments give the same trace, bit for bit.
+    The seed is that of the task's start and of the run. The same arguments give the same trace, bit
+    for bit on one machine with the same number of threads.
 
     >>> from sparsemean import named
     >>> from sparsemean.lab.tasks import Quadratic

@@ -6,6 +6,7 @@ import sys
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 
 from sparsemean import __version__
 from sparsemean.errors import SparseMeanError
@@ -44,7 +45,7 @@ def run() -> None:
     try:
         app()
     except SparseMeanError as error:
-        Console(stderr=True).print(f"[bold red]sparsemean:[/] {error}", highlight=False, soft_wrap=True, markup=True)
+        Console(stderr=True).print(f"[bold red]sparsemean:[/] {escape(str(error))}", highlight=False, soft_wrap=True)
         sys.exit(2)
     except KeyboardInterrupt:
         Console(stderr=True).print("stopped")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -120,4 +122,5 @@ def _show(found: Comparison, source: str) -> None:
 def _write_report(found: Comparison, source: str, path: Path) -> None:
     from sparsemean.lab.report import write_compare_report
 
-    write_compare_report({**asdict(found), "advice": advice(found), "source": source}, path)
+    command = shlex.join(["sparsemean", *sys.argv[1:]])
+    write_compare_report({**asdict(found), "advice": advice(found), "source": source, "command": command}, path)

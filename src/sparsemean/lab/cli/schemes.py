@@ -14,7 +14,7 @@ def schemes_command(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """List every scheme by name, with what it is made of."""
-    rows = [_row(name, named(name, 0.1, **({"ratio": 1.0} if name.endswith("-opt") else {}))) for name in names()]
+    rows = [_row(name, named(name, 0.1, ratio=1.0) if name.endswith("-opt") else named(name, 0.1)) for name in names()]
     if as_json:
         print_json(rows)
         return

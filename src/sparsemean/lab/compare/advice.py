@@ -45,6 +45,8 @@ def _reason(scheme: str, likeness: Likeness) -> str:
         return f"the nodes' vectors are alike ({space}){restless}"
     if any(word in scheme for word in ("temporal", "diana", "lag")):
         return f"{time or 'each node stays close to its past'} ({space})"
-    if scheme in ("wangni", "top-k", "rtop-k", "induced") or "feedback" in scheme:
+    if scheme == "wangni":
+        return f"it prefers large entries and sends most values as one bit ({space})"
+    if scheme in ("top-k", "rtop-k", "induced") or "feedback" in scheme:
         return f"a few large entries carry most of each vector ({space})"
     return f"the nodes' vectors have little in common ({space})"

@@ -37,10 +37,9 @@ def scheme_within(name: str, budget: Budget, vectors: Doubles, ratio: float) -> 
     Sizes that depend on the vector are measured on a few of these; ``identity`` and ``lag`` send all there is.
     """
     dim = vectors.shape[1]
-    options = {"ratio": ratio} if name == "rand-k-spatial-opt" else {}
 
     def with_k(k: int) -> Scheme:
-        return named(name, k, **options)
+        return named(name, k, ratio=ratio) if name == "rand-k-spatial-opt" else named(name, k)
 
     if budget.share is not None:
         return with_k(max(1, int(budget.share * dim + 0.5)))

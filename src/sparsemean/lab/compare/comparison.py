@@ -86,7 +86,8 @@ def compare(
     fitting = {name: scheme for name, scheme in wanted.items() if scheme is not None}
     if not fitting:
         raise InvalidInput("the budget is too small for every scheme: a payload has a header of 64 bytes and one value")
-    energy = float(np.sum(np.average(np.sum(rounds**2, axis=2), axis=1, weights=weights)))
+    given = None if weights is None else np.asarray(weights, np.float64)
+    energy = float(np.sum(np.average(np.sum(rounds**2, axis=2), axis=1, weights=given)))
     work = [(task, scheme, len(rounds), seed) for scheme in fitting.values() for seed in range(seeds)]
     small = rounds.size * len(work) < ALONE
     traces: list[Trace] = []

@@ -7,6 +7,9 @@ from sparsemean.errors import SparseMeanError
 from sparsemean.lab.experiments.measures import MEASURES
 from sparsemean.lab.experiments.setting import Row, Setting, SettingFailed
 
+HOW = ("budget", "loss_rows", "measure", "statement", "step", "values")
+"""Options that say how it is run; the figure tells them, and tables leave them out."""
+
 
 def run_setting(setting: Setting, data_dir: str | None = None) -> list[Row]:
     """Tidy rows, each of which says whose it is; a setting that fails is named."""
@@ -25,5 +28,5 @@ def measured(setting: Setting, data_dir: str | None = None) -> list[Row]:
 
 def labelled(setting: Setting, rows: list[Row], version: str = __version__) -> list[Row]:
     """The rows with the columns of their setting."""
-    own = {name: value for name, value in setting.columns.items() if name != "measure"}
+    own = {name: value for name, value in setting.columns.items() if name not in HOW}
     return [{**own, **row, "version": version} for row in rows]

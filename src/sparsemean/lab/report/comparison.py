@@ -21,17 +21,15 @@ from sparsemean.lab.report.scale import scale_of
 from sparsemean.lab.report.spec import Quantity, Spec
 from sparsemean.lab.report.style import rank, style_of, token
 from sparsemean.lab.report.tables import Curve, Table
-from sparsemean.lab.report.verdicts import badge, grid
+from sparsemean.lab.report.verdicts import grid
 from sparsemean.lab.report.words import number
 
-RELATIVE = Quantity(
-    ("nmse",), "relative error, NMSE", log=True, theory="exact", theory_label="exact formula", ranked=True
-)
+RELATIVE = Quantity(("nmse",), "relative error, NMSE", log=True, theory="exact", theory_label="exact formula")
 
 BYTES = Spec(
     "Error against bytes",
-    "Lower left is better: a smaller error from fewer bytes. Bars are two standard errors, dashes the exact formula where "
-    "there is one. Named are the schemes that no other beats in both.",
+    "Lower left is better: a smaller error from fewer bytes. Vertical bars are two standard errors, dashes the exact "
+    "formula where there is one. Named are the schemes that no other beats in both.",
     (RELATIVE,),
     x="bytes_per_node",
     x_label="bytes per node and round",
@@ -42,7 +40,7 @@ BYTES = Spec(
 ROUNDS = Spec(
     "Error round by round",
     "A scheme with a memory starts like the others and gets better; mean over seeds.",
-    (Quantity(("nmse",), RELATIVE.label, log=True, ranked=True),),
+    (Quantity(("nmse",), RELATIVE.label, log=True),),
 )
 
 Result = Mapping[str, Any]
@@ -77,10 +75,10 @@ def write_compare_report(comparison: Mapping[str, Any], path: str | PathLike[str
 
 
 _TERMS = (
-    "NMSE is the squared distance between estimate and true mean, divided by the mean squared length of the vectors: 1 is "
-    "as bad as an estimate of zero can be. “Exact” is what the formulas predict, “server's own” what the server said of "
-    "its error without knowing the truth. An unbiased scheme is right on average, so its errors cancel over rounds. "
-    "Node state means that a node has to remember something between rounds."
+    "NMSE is the squared distance between estimate and true mean, divided by the mean squared length of the vectors; an "
+    "estimate of zero has at most 1. “Exact” is what the formulas predict, “server's own” what the server said of its "
+    "error without knowing the truth. An unbiased scheme is right on average, so its errors cancel over rounds. Node "
+    "state means that a node has to remember something between rounds."
 )
 
 
@@ -96,11 +94,11 @@ def against_bytes(results: Sequence[Result], seeds: int) -> Figure:
         said = Curve(x, np.array([exact]), nothing, np.array([seeds]), np.array([0])) if exact > 0 else None
         lines.append(Line(str(result["scheme"]), measured, said))
     scale = scale_of(RELATIVE, lines, ordered=False)
-    panel = Panel("", tuple(lines), labels=_front(lines, scale))
+    panel = Panel("", tuple(lines), scale, labels=_front(lines, scale))
     names = tuple(line.name for line in lines)
     lost_names = [style_of(line.name).label for line in lines if line.measured.lost.any()]
     notes = (f"Diverged, and therefore not drawn: {', '.join(lost_names)}.",) if lost_names else ()
-    return Figure("bytes", BYTES, (Row(RELATIVE, scale, (panel,)),), 1, names, notes=notes)
+    return Figure("bytes", BYTES, (Row(RELATIVE, (panel,)),), 1, names, notes=notes)
 
 
 def _front(lines: Sequence[Line], scale: Scale) -> tuple[Label, ...]:
@@ -151,12 +149,12 @@ def _table(results: Sequence[Result]) -> str:
         error = number(_number(result.get("nmse"))) + (f" ± {number(2 * spread)}" if math.isfinite(spread) else "")
         numbers = [number(_number(result.get("bytes_per_node"))), error]
         numbers += [number(_number(result.get(key))) for key in ("exact", "server_estimate")]
-        row = f"<td>{swatch(style_of(name), token(name))} {html.escape(name)}"
+        row = f"<td class=wide>{swatch(style_of(name), token(name))} {html.escape(name)}"
         row += "".join(
             f'<td class="number" data-name="{head}">{cell}' for head, cell in zip(heads[1:], numbers, strict=False)
         )
-        row += f'<td data-name="unbiased">{badge("yes" if result.get("unbiased") else "no")}'
-        rows.append(f'{row}<td data-name="node state">{"yes" if result.get("node_state") else "none"}')
+        row += f'<td data-name="unbiased">{"yes" if result.get("unbiased") else "no"}'
+        rows.append(f'{row}<td data-name="node state">{"yes" if result.get("node_state") else "no"}')
     return grid(heads, rows, numbers=heads[1:5])
 
 

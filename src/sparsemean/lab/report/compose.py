@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -19,71 +18,70 @@ from sparsemean.lab.report.words import number, setting
 
 POINTS = 150
 """A line has at most this many points: more cannot be seen, and would make the page heavy."""
-EQUAL_BYTES = 1.25
-"""Payloads that differ by less than this factor count as the same budget."""
 
 
 def compose(name: str, spec: Spec, table: Table) -> Figure | None:
     """The figure; None where the table holds nothing that it shows."""
     table = _prepared(spec, table)
-    keys = [key for key in KEYS if key not in (*spec.no_panels, spec.series, spec.x) and len(table.distinct(key)) > 1]
-    if spec.kind == "bars":
-        keys = []
+    keys = telling(table, [key for key in KEYS if key not in (*spec.no_panels, spec.series, spec.x)])
+    keys = [] if spec.kind == "bars" else keys
     settings = _settings(table, keys)
     rows = [row for quantity in spec.quantities if (row := _row(spec, quantity, table, keys, settings))]
     if not rows:
         return None
     drawn = {line.name for row in rows for panel in row.panels for line in panel.lines}
-    last = len(table.distinct(keys[-1])) if keys else 1
-    columns = last if len(settings) % last == 0 and last <= 4 else min(3, len(settings))
-    if columns == 1 and len(settings) > 1:
-        columns = min(3, len(settings))
-    figure = Figure(name, spec, tuple(rows), columns, tuple(sorted(drawn, key=rank)))
-    words = {"takeaway": takeaway(figure), "notes": tuple(notes(figure))}
-    return replace(figure, rows=tuple(_thinned(row) for row in rows), **words)
+    figure = Figure(name, spec, tuple(rows), _columns(settings), tuple(sorted(drawn, key=rank)))
+    whole = replace(figure, takeaway=takeaway(figure), notes=tuple(notes(figure)))
+    return replace(whole, rows=tuple(_thinned(row) for row in rows))
+
+
+def telling(table: Table, keys: Sequence[str]) -> list[str]:
+    """The keys that tell rows apart: with several values, none of which follows from the other keys.
+
+    >>> rows = [{"task": "a", "data": "x", "share": 1}, {"task": "b", "data": "y", "share": 1}]
+    >>> telling(Table.of(rows), ["task", "data", "share"])
+    ['data']
+    """
+    kept = [key for key in keys if len(table.distinct(key)) > 1]
+    for key in list(kept):
+        rest = [other for other in kept if other != key]
+        if rest and len(_combinations(table, rest)) == len(_combinations(table, kept)):
+            kept = rest
+    return kept
+
+
+def _combinations(table: Table, keys: Sequence[str]) -> set[tuple[str, ...]]:
+    """Those that occur, and are complete."""
+    seen = set(zip(*(table.text(key).tolist() for key in keys), strict=True)) if keys else {()}
+    return {combination for combination in seen if all(combination)}
 
 
 def _prepared(spec: Spec, table: Table) -> Table:
-    """One column says whose line a row is, and settings that do not apply to a row are empty."""
+    """One column says whose line a row is, and the share is empty where it does not apply."""
+    schemes = table.text("scheme").tolist()
     if spec.series == "scheme" and len(table.distinct("values")) > 1:
-        pairs = zip(table.text("scheme").tolist(), table.text("values").tolist(), strict=True)
-        table = table.having(
-            scheme=[f"{scheme} {values}" if values and scheme not in REFERENCES else scheme for scheme, values in pairs]
-        )
-    if "budget" not in spec.no_panels and not table.distinct("budget"):
-        table = table.having(budget=_budgets(table))
+        kinds = table.text("values").tolist()
+        schemes = [
+            f"{scheme} {kind}" if kind and scheme not in REFERENCES else scheme
+            for scheme, kind in zip(schemes, kinds, strict=True)
+        ]
     reference = np.isin(table.text("scheme"), REFERENCES)
-    if not reference.all():
-        table = table.having(
-            **{key: np.where(reference, "", table.text(key)) for key in ("share", "budget") if key in table.columns}
-        )
-    return table
-
-
-def _budgets(table: Table) -> list[str]:
-    """The bytes per node and round, as one number for all schemes that send about as many."""
-    names = list(zip(*(table.text(key).tolist() for key in ("scheme", "share", "split", "data")), strict=True))
-    sent = table.number("bytes_per_node")
-    typical = {
-        name: float(np.median(own))
-        for name in set(names)
-        if len(own := sent[[other == name for other in names] & np.isfinite(sent)])
-    }
-    budget: dict[float, float] = {}
-    lowest = 0.0
-    for size in sorted(set(typical.values())):
-        lowest = lowest if lowest and size <= EQUAL_BYTES * lowest else size
-        budget[size] = lowest
-    largest = {low: max(size for size, own in budget.items() if own == low) for low in set(budget.values())}
-    return [f"{largest[budget[typical[name]]]:.0f}" if name in typical else "" for name in names]
+    share = table.text("share") if reference.all() else np.where(reference, "", table.text("share"))
+    return table.having(scheme=schemes, share=share)
 
 
 def _settings(table: Table, keys: Sequence[str]) -> list[tuple[str, ...]]:
-    """The combinations of key values that occur, in order."""
-    seen = set(zip(*(table.text(key).tolist() for key in keys), strict=True)) if keys else {()}
-    ranks = [{value: i for i, value in enumerate(table.distinct(key))} for key in keys]
-    whole = [combination for combination in seen if all(combination)]
-    return sorted(whole, key=lambda values: [rank[value] for rank, value in zip(ranks, values, strict=True)])
+    order = [{value: place for place, value in enumerate(table.distinct(key))} for key in keys]
+    return sorted(
+        _combinations(table, keys),
+        key=lambda values: [places[value] for places, value in zip(order, values, strict=True)],
+    )
+
+
+def _columns(settings: Sequence[tuple[str, ...]]) -> int:
+    """As many as the last key has values, where that makes full rows."""
+    last = len({values[-1] for values in settings if values})
+    return last if 1 < last <= 4 and len(settings) % last == 0 else min(3, len(settings))
 
 
 def _row(
@@ -92,49 +90,62 @@ def _row(
     column = next((name for name in quantity.columns if table.distinct(name)), None)
     if column is None:
         return None
-    panels = []
+    panels, groups = [], []
     for values in settings:
         own = table
         for key, value in zip(keys, values, strict=True):
             own = own.where(np.isin(own.text(key), (value, "")))
         title = ", ".join(setting(key, value) for key, value in zip(keys, values, strict=True))
         panels.append(_panel(spec, quantity, column, own, title))
-    lines = list(itertools.chain.from_iterable(panel.lines for panel in panels))
-    marks = [mark for panel in panels for mark in panel.marks]
-    ordered = spec.kind == "lines"
-    return Row(quantity, scale_of(quantity, lines, ordered, marks), tuple(panels)) if lines else None
+        groups.append(values if spec.own_scales else (*own.distinct("task"), *own.distinct("data")))
+    if not any(panel.lines for panel in panels):
+        return None
+    scales = {}
+    for group in set(groups):
+        own_panels = [panel for panel, other in zip(panels, groups, strict=True) if other == group]
+        lines = [line for panel in own_panels for line in panel.lines]
+        marks = [mark for panel in own_panels for mark in panel.marks]
+        scales[group] = scale_of(quantity, lines, spec.kind == "lines", marks)
+    return Row(
+        quantity, tuple(replace(panel, scale=scales[group]) for panel, group in zip(panels, groups, strict=True))
+    )
 
 
 def _panel(spec: Spec, quantity: Quantity, column: str, table: Table, title: str) -> Panel:
-    ticks: tuple[str, ...] = ()
-    x = table.number(spec.x) if spec.kind != "bars" else None
-    if x is None:
-        keys = [key for key in ("task", "data", "nodes") if len(table.distinct(key)) > 1] or [spec.x]
-        names = [
-            ", ".join(setting(key, value) for key, value in zip(keys, values, strict=True))
-            for values in zip(*(table.text(key).tolist() for key in keys), strict=True)
-        ]
-        ticks = tuple(dict.fromkeys(names))
-        x = np.array([ticks.index(name) for name in names], np.float64)
-    y, owner = table.number(column), table.text(spec.series)
-    theory = table.number(quantity.theory) if quantity.theory in table.columns else None
+    ticks, x = _named_places(spec, table) if spec.kind == "bars" else ((), table.number(spec.x))
+    owner, y = table.text(spec.series), table.number(column)
+    theory = table.number(quantity.theory) if table.distinct(quantity.theory) else None
+    error = table.number(f"{column}_se") if table.distinct(f"{column}_se") else None
     lines = []
     for name in sorted(set(owner.tolist()), key=rank):
         own = owner == name
-        measured = curve(x[own], y[own])
-        said = curve(x[own], theory[own]) if theory is not None else None
+        measured = curve(x[own], y[own], error if error is None else error[own])
+        said = curve(x[own], theory[own]) if theory is not None and quantity.theory_of in ("", name) else None
         if len(measured.x):
             lines.append(Line(name, measured, said if said is not None and len(said.x) else None))
-    nodes = table.distinct("nodes")
-    marks = _ceiling(float(nodes[0])) if spec.ceiling and len(nodes) == 1 else ()
-    return Panel(title, tuple(lines), ticks, marks)
+    return Panel(title, tuple(lines), ticks=ticks, marks=_ceiling(table, x, bool(ticks)) if spec.ceiling else ())
 
 
-def _ceiling(nodes: float) -> tuple[Mark, ...]:
-    return (
-        Mark(nodes - 1, f"n − 1 = {number(nodes - 1)}: all the same"),
-        Mark(nodes / 2, f"n/2 = {number(nodes / 2)}: Avg is best"),
-    )
+def _named_places(spec: Spec, table: Table) -> tuple[tuple[str, ...], np.ndarray[tuple[int], np.dtype[np.float64]]]:
+    """Names along the axis, and where on it each row belongs."""
+    keys = telling(table, ["task", "nodes", "data"]) or [spec.x]
+    names = [
+        ", ".join(setting(key, value) for key, value in zip(keys, values, strict=True))
+        for values in zip(*(table.text(key).tolist() for key in keys), strict=True)
+    ]
+    ticks = tuple(dict.fromkeys(names))
+    return ticks, np.array([ticks.index(name) for name in names], np.float64)
+
+
+def _ceiling(table: Table, x: np.ndarray[tuple[int], np.dtype[np.float64]], named: bool) -> tuple[Mark, ...]:
+    """n − 1, once where all rows have the same n, at each named place otherwise."""
+    nodes = table.number("nodes")
+    known = np.isfinite(nodes)
+    places = sorted({(float(place), float(n)) for place, n in zip(x[known], nodes[known], strict=True)})
+    if named:
+        return tuple(Mark(n - 1, f"n − 1 = {number(n - 1)}", place) for place, n in places)
+    several = len({n for _, n in places}) != 1
+    return () if several else (Mark(places[0][1] - 1, f"n − 1 = {number(places[0][1] - 1)}"),)
 
 
 def _thinned(row: Row) -> Row:

@@ -25,7 +25,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Scale:
-    """The vertical axis, shared by the panels of a row."""
+    """The vertical axis."""
 
     log: bool
     low: float
@@ -34,10 +34,11 @@ class Scale:
 
 @dataclass(frozen=True)
 class Mark:
-    """A height worth knowing."""
+    """A height worth knowing: all along the panel, or at one place of it."""
 
     y: float
     label: str
+    x: float | None = None
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,7 @@ class Panel:
 
     title: str
     lines: tuple[Line, ...]
+    scale: Scale = Scale(False, 0.0, 1.0)
     ticks: tuple[str, ...] = ()
     """Names at 0, 1, 2, … of the horizontal axis, where it has names."""
     marks: tuple[Mark, ...] = ()
@@ -66,7 +68,6 @@ class Row:
     """One quantity, in every setting."""
 
     quantity: Quantity
-    scale: Scale
     panels: tuple[Panel, ...]
 
 

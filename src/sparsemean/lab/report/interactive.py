@@ -1,5 +1,7 @@
-"""Figure → what plotly.js draws, as plain data. Colours are names of CSS variables, which the page looks up anew when
-the theme changes."""
+"""Figure → what plotly.js draws, as plain data.
+
+Colours are names of CSS variables, which the page looks up anew when the theme changes.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +12,10 @@ from typing import Any
 import numpy as np
 
 from sparsemean.lab.report.extra import optional
-from sparsemean.lab.report.figure import Figure, Line, Panel, Row
+from sparsemean.lab.report.figure import Figure, Line, Mark, Panel, Row
 from sparsemean.lab.report.style import style_of, token
 from sparsemean.lab.report.tables import Curve
+from sparsemean.lab.report.ticks import log_ticks
 from sparsemean.lab.report.words import number
 from sparsemean.payload import Doubles
 
@@ -31,33 +34,31 @@ def library() -> str:
 def drawn(figure: Figure, row: Row, panel: Panel) -> Json:
     """One panel: ``data`` and ``layout``."""
     draw = {"lines": _line, "points": _points, "bars": _bars}[figure.spec.kind]
-    traces = [trace for line in panel.lines for trace in draw(figure, row, line)]
+    traces = [trace for line in panel.lines for trace in draw(figure, row, panel, line)]
     if panel.labels:
         traces.append(_labels(panel))
     return {"data": traces, "layout": _layout(figure, row, panel)}
 
 
-def _line(figure: Figure, row: Row, line: Line) -> list[Json]:
+def _line(figure: Figure, row: Row, panel: Panel, line: Line) -> list[Json]:
     style, colour, curve = style_of(line.name), token(line.name), line.measured
     traces = []
     if np.any(np.isfinite(curve.error) & (curve.error > 0)):
-        x, y = band(curve, row.scale.low if row.scale.log else -math.inf)
+        x, y = band(curve, panel.scale.low if panel.scale.log else -math.inf)
         fill = {"fill": "toself", "fillcolor": colour, "opacity": 0.16, "line": {"width": 0}, "mode": "lines"}
         traces.append({"x": x, "y": y, **fill, "hoverinfo": "skip", **_owner(line)})
     if line.theory is not None:
-        said = {"mode": "lines", "line": {"color": colour, "width": 2, "dash": "dot"}}
+        said = {"mode": "lines", "line": {"color": colour, "width": 1.2, "dash": "dash"}}
         traces.append({**_theory(figure, row, line), **said})
-    mode = "lines" if style.marker == "circle-open" and line.reference else "lines+markers"
-    look = {
-        "mode": mode if len(curve.x) > 1 else "markers",
-        "line": {"color": colour, "width": 2, "dash": style.dash},
-        "marker": {"color": colour, "symbol": style.marker, "size": 7, "maxdisplayed": MARKERS_SHOWN},
-    }
+    look: Json = {"mode": "lines", "line": {"color": colour, "width": 2, "dash": style.dash}}
+    if style.marker != "none":
+        look["mode"] += "+markers"
+        look["marker"] = {"color": colour, "symbol": style.marker, "size": 7, "maxdisplayed": MARKERS_SHOWN}
     traces.append({**_measured(figure, row, line), **look})
     return traces
 
 
-def _points(figure: Figure, row: Row, line: Line) -> list[Json]:
+def _points(figure: Figure, row: Row, panel: Panel, line: Line) -> list[Json]:
     style, colour, curve = style_of(line.name), token(line.name), line.measured
     traces = []
     if line.theory is not None:
@@ -66,14 +67,21 @@ def _points(figure: Figure, row: Row, line: Line) -> list[Json]:
         said = {"mode": "lines", "line": {"color": colour, "width": 2, "dash": style.dash}}
         traces.append({**_theory(figure, row, line), **(dash if single else said)})
     bars = {"type": "data", "array": _numbers(2 * curve.error), "color": colour, "thickness": 1.2, "width": 0}
-    look = {"mode": "markers", "marker": {"color": colour, "symbol": style.marker, "size": 8}}
+    look: Json = {
+        "mode": "markers",
+        "marker": {
+            "color": colour,
+            "symbol": style.marker.replace("none", "circle"),
+            "size": 6 if len(curve.x) > 1 else 10,
+        },
+    }
     if np.any(np.isfinite(curve.error)):
         look["error_y"] = bars
     traces.append({**_measured(figure, row, line), **look})
     return traces
 
 
-def _bars(figure: Figure, row: Row, line: Line) -> list[Json]:
+def _bars(figure: Figure, row: Row, panel: Panel, line: Line) -> list[Json]:
     colour, curve = token(line.name), line.measured
     bars = {"type": "data", "array": _numbers(2 * curve.error), "color": "--ink", "thickness": 1.2, "width": 4}
     look: Json = {"type": "bar", "marker": {"color": colour}, "text": [number(v) for v in curve.mean]}
@@ -116,7 +124,7 @@ def _owner(line: Line) -> Json:
 
 def _hover(figure: Figure, row: Row, value: str) -> str:
     where = "" if figure.spec.kind == "bars" else f"{plain(figure.spec.x_label)} %{{x:.4~g}}<br>"
-    return f"<b>%{{fullData.name}}</b><br>{where}{plain(row.quantity.label.split(',')[0])} {value}<extra></extra>"
+    return f"<b>%{{fullData.name}}</b><br>{where}{plain(row.quantity.short)} {value}<extra></extra>"
 
 
 def _labels(panel: Panel) -> Json:
@@ -147,20 +155,7 @@ def band(curve: Curve, floor: float) -> tuple[list[float | None], list[float | N
 
 
 def _layout(figure: Figure, row: Row, panel: Panel) -> Json:
-    axis = {"gridcolor": "--grid", "linecolor": "--line", "zeroline": False, "showline": True, "ticks": "outside"}
-    axis |= {"tickcolor": "--line", "automargin": True, "title": {"standoff": 8}}
-    low, high = row.scale.low, row.scale.high
-    y = {**axis, "type": "log" if row.scale.log else "linear", "range": [low, high], "nticks": 7}
-    if row.scale.log:
-        y |= {"range": [math.log10(low), math.log10(high)], "exponentformat": "power", "minor": {"ticks": "outside"}}
-        y["minor"] |= {"tickcolor": "--line", "ticklen": 2, "showgrid": False}
-        y["dtick"] = max(1, math.ceil((y["range"][1] - y["range"][0]) / 6)) if high / low > 60 else "D2"
-    if row.quantity.label.endswith("accuracy"):
-        y["tickformat"] = ".0%"
-    x = {**axis, "type": "log" if figure.spec.x_log else "linear", "nticks": 7, "showgrid": not panel.ticks}
-    x["title"] = {"text": plain(figure.spec.x_label), "standoff": 6}
-    if panel.ticks:
-        x |= {"tickvals": list(range(len(panel.ticks))), "ticktext": [plain(tick) for tick in panel.ticks]}
+    along = [mark for mark in panel.marks if mark.x is None]
     return {
         "height": HEIGHT,
         "margin": {"l": 44, "r": 12, "t": 8, "b": 40},
@@ -170,31 +165,60 @@ def _layout(figure: Figure, row: Row, panel: Panel) -> Json:
         "showlegend": False,
         "hovermode": "closest",
         "hoverlabel": {"bgcolor": "--card", "bordercolor": "--line", "font": {"color": "--ink"}, "align": "left"},
-        "xaxis": x,
-        "yaxis": y,
-        "shapes": [_mark_line(mark.y) for mark in panel.marks],
-        "annotations": [_mark_label(mark.y, mark.label) for mark in panel.marks],
+        "xaxis": _x_axis(figure, panel),
+        "yaxis": _y_axis(row, panel),
+        "shapes": [_shape(mark) for mark in panel.marks],
+        "annotations": [_annotation(mark) for mark in panel.marks],
         "barmode": "group",
         "bargap": 0.35,
         "uirevision": "kept",
-    }
+    } | ({"margin": {"l": 44, "r": 12, "t": 20, "b": 40}} if along else {})
 
 
-def _mark_line(y: float) -> Json:
-    return {
-        "type": "line",
-        "xref": "paper",
-        "x0": 0,
-        "x1": 1,
-        "y0": y,
-        "y1": y,
-        "line": {"color": "--soft", "width": 1, "dash": "dash"},
-    }
+_AXIS: Json = {
+    "gridcolor": "--grid",
+    "linecolor": "--line",
+    "tickcolor": "--line",
+    "zeroline": False,
+    "showline": True,
+    "ticks": "outside",
+    "automargin": True,
+    "nticks": 7,
+}
 
 
-def _mark_label(y: float, label: str) -> Json:
-    place = {"xref": "paper", "x": 1, "xanchor": "right", "y": y, "yanchor": "bottom", "showarrow": False}
-    return {**place, "text": plain(label), "font": {"size": 11, "color": "--soft"}, "bgcolor": "--card"}
+def _x_axis(figure: Figure, panel: Panel) -> Json:
+    axis = {**_AXIS, "title": {"text": plain(figure.spec.x_label), "standoff": 6}}
+    if figure.spec.x_log:
+        axis["type"] = "log"
+    if panel.ticks:
+        axis |= {"tickvals": list(range(len(panel.ticks))), "ticktext": [plain(tick) for tick in panel.ticks]}
+        axis |= {"showgrid": False, "range": [-0.6, len(panel.ticks) - 0.4]}
+    return axis
+
+
+def _y_axis(row: Row, panel: Panel) -> Json:
+    scale = panel.scale
+    axis = {**_AXIS, "range": [scale.low, scale.high], "type": "linear"}
+    if row.quantity.percent:
+        axis["tickformat"] = ".0%"
+    if scale.log:
+        ticks = log_ticks(scale)
+        axis |= {"type": "log", "range": [math.log10(scale.low), math.log10(scale.high)], "tickmode": "array"}
+        axis |= {"tickvals": [value for value, _ in ticks], "ticktext": [text for _, text in ticks]}
+    return axis
+
+
+def _shape(mark: Mark) -> Json:
+    ends: Json = {"xref": "paper", "x0": 0, "x1": 1} if mark.x is None else {"x0": mark.x - 0.4, "x1": mark.x + 0.4}
+    line = {"color": "--soft", "width": 1.5, "dash": "dash"}
+    return {"type": "line", **ends, "y0": mark.y, "y1": mark.y, "line": line}
+
+
+def _annotation(mark: Mark) -> Json:
+    place: Json = {"xref": "paper", "x": 1, "xanchor": "right"} if mark.x is None else {"x": mark.x}
+    place |= {"y": mark.y, "yanchor": "bottom", "showarrow": False}
+    return {**place, "text": plain(mark.label), "font": {"size": 11, "color": "--soft"}}
 
 
 def plain(text: str) -> str:

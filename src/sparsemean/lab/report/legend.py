@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from sparsemean.lab.report.style import Style, style_of, token
 
 _SHAPES = {
+    "none": "",
     "circle": '<circle cx="17" cy="8" r="4"/>',
     "square": '<path d="M13 4h8v8h-8z"/>',
     "diamond": '<path d="M17 3l5 5-5 5-5-5z"/>',

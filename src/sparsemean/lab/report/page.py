@@ -48,7 +48,8 @@ def document(
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f'<title>{html.escape(title)}</title>\n<link rel="icon" href="data:,">\n<style>\n{css}</style>\n</head>\n<body>\n'
+        f'<title>{html.escape(title)}</title>\n<link rel="icon" href="data:,">\n'
+        f"<style>\n{css}</style>\n</head>\n<body>\n"
         f"<header>\n<h1>{html.escape(title)}</h1>\n{paragraphs(intro, 'lead')}"
         f'<ul class="counts">{"".join(f"<li>{badge}" for badge in badges)}</ul>\n</header>\n'
         f'<nav aria-label="Sections"><ul>{links}</ul></nav>\n<main>\n'
@@ -66,12 +67,12 @@ def paragraphs(text: str, kind: str = "") -> str:
 
 def figure_section(figure: Figure, short: str = "") -> Section:
     """A figure with its legend, its words and its numbers."""
-    rows = "".join(_row(figure, number_, row) for number_, row in enumerate(figure.rows))
+    rows = "".join(_row(figure, place, row) for place, row in enumerate(figure.rows))
     words = paragraphs(figure.takeaway, "takeaway") + paragraphs(figure.spec.caption, "caption")
     notes = "".join(paragraphs(note, "note") for note in figure.notes)
     table = f"<details><summary>The numbers</summary>{_numbers(figure)}</details>"
     body = f"{words}{legend(figure.series)}{rows}{notes}{table}"
-    return Section(f"figure-{figure.name}", short or figure.name, figure.spec.title, body)
+    return Section(f"figure-{figure.name}", short or figure.spec.short or figure.name, figure.spec.title, body)
 
 
 def run_again(command: str, versions: Iterable[str], attributions: Mapping[str, str]) -> Section:
@@ -87,15 +88,15 @@ def _section(section: Section) -> str:
     return f'<section id="{name}">\n<h2>{title}</h2>\n{section.body}</section>\n'
 
 
-def _row(figure: Figure, number_: int, row: Row) -> str:
+def _row(figure: Figure, place: int, row: Row) -> str:
     panels = "".join(
         f'<div class="panel">{f"<h4>{html.escape(panel.title)}</h4>" if panel.title else ""}'
-        f'<div class="plot" data-plot="{html.escape(_plot_name(figure, number_, i))}" role="img" '
+        f'<div class="plot" data-plot="{html.escape(_plot_name(figure, place, i))}" role="img" '
         f'aria-label="{html.escape(_spoken(row, panel.title))}"></div></div>'
         for i, panel in enumerate(row.panels)
     )
     alone = " alone" if len(row.panels) == 1 else ""
-    heading = row.quantity.label + (" (log scale)" if row.scale.log else "")
+    heading = row.quantity.label + (" (log scale)" if all(panel.scale.log for panel in row.panels) else "")
     return (
         f'<h3>{html.escape(heading[:1].upper() + heading[1:])}</h3><div class="panels{alone}" '
         f'style="--columns:{figure.columns}">{panels}</div>'
@@ -124,7 +125,7 @@ def _plots(figures: Iterable[Figure]) -> str:
 def _numbers(figure: Figure) -> str:
     """What the lines say at their ends; of a figure without time, at a few places."""
     heads, rows = ["setting", "scheme", figure.spec.x_label or "for"], []
-    labels = [row.quantity.label.split(",")[0] for row in figure.rows]
+    labels = [row.quantity.short for row in figure.rows]
     for panels in zip(*(row.panels for row in figure.rows), strict=True):
         for name in dict.fromkeys(line.name for panel in panels for line in panel.lines):
             own = [next((line for line in panel.lines if line.name == name), None) for panel in panels]

@@ -12,7 +12,7 @@ from sparsemean.lab.report.compose import compose
 from sparsemean.lab.report.figure import Figure
 from sparsemean.lab.report.page import READING, Section, document, figure_section, paragraphs, run_again
 from sparsemean.lab.report.sources import sources
-from sparsemean.lab.report.spec import in_order, spec_of
+from sparsemean.lab.report.catalogue import in_order, spec_of
 from sparsemean.lab.report.tables import Table, read_table
 from sparsemean.lab.report.verdicts import badge, claims_table, counts, theory_table, verdict_of
 
@@ -20,9 +20,10 @@ VERDICTS = ("claims", "theory")
 """Tables that are not figures."""
 
 TERMS = (
-    "n nodes hold a vector of d numbers each and send k of them; the server estimates the mean of the vectors. Its error "
-    "is the squared distance to the true mean, smaller is better. R2/R1 tells how alike the vectors are: 0 if they are "
-    "orthogonal, n − 1 if all are the same. IID nodes hold data drawn at random, non-IID nodes only a few classes."
+    "Each of n nodes holds a vector of d numbers and sends k of them; the server estimates the mean of the vectors. The "
+    "error of the mean is the squared distance to the true one, smaller is better. R2/R1 tells how alike the vectors are: "
+    "0 if they are orthogonal, n − 1 if all are the same. IID nodes hold data drawn at random, non-IID nodes hold only a "
+    "few classes each."
 )
 
 
@@ -94,6 +95,6 @@ def _takeaways(figures: list[Figure]) -> str:
 
 def _theory_badges(theory: Table) -> list[str]:
     passed = [verdict_of(word) == "passed" for word in theory.text("passed").tolist()]
-    good, bad = passed.count(True), passed.count(False)
-    words = [("passed", f"{good} formulas hold", good), ("failed", f"{bad} formulas fail", bad)]
-    return [badge(verdict, text) for verdict, text, count in words if count]
+    if not passed:
+        return []
+    return [badge("passed" if all(passed) else "failed", f"{sum(passed)} of {len(passed)} formulas hold")]

@@ -28,29 +28,31 @@ def scale_of(quantity: Quantity, lines: Iterable[Line], ordered: bool, marks: It
     >>> scale.log, scale.high < 10
     (False, True)
     """
-    everything = list(lines)
+    everything, heights = list(lines), [mark.y for mark in marks]
     ranked = [line for line in everything if not line.reference] or everything
     series = [values for line in ranked if len(values := finite(line.measured))]
     if not series:
         return Scale(bool(quantity.log), 0.1 if quantity.log else 0.0, 1.0)
     start = max(float(values[0]) for values in series)
     calm = [values for values in series if not ordered or values.max() <= CALM * abs(start)] or series
-    low, high = min(float(values.min()) for values in calm), max(float(values.max()) for values in calm)
-    positive = [float(values[values > 0].min()) for values in calm if np.any(values > 0)]
+    low, high = _extent(calm)
+    positive = [values[values > 0] for values in calm if np.any(values > 0)]
     log = bool(positive) and (quantity.log if quantity.log is not None else low > 0 and high > 30 * low)
-    top = max(float(values.max()) for values in series)
     theory = [values for line in ranked if line.theory is not None and len(values := finite(line.theory))]
-    top = max([top, *(float(values.max()) for values in theory)])
+    top = _extent([*series, *theory])[1]
     high = min(top, high * ROOM[log]) if high > 0 else high
     if log:
-        return _padded_log(max(min(positive), high * 10.0**-DECADES), high)
-    whole = [finite(line.measured) for line in everything if line.reference]
-    low = min([low, *(float(values.min()) for values in whole if len(values)), *(mark.y for mark in marks)])
-    high = max([high, *(mark.y for mark in marks)])
-    if low > 0 and (not ordered or any(True for _ in marks)):
+        return _padded_log(max(_extent(positive)[0], high * 10.0**-DECADES), high)
+    references = [values for line in everything if line.reference and len(values := finite(line.measured))]
+    low, high = min([low, *heights, *(_extent(references)[:1] if references else ())]), max([high, *heights])
+    if low > 0 and (not ordered or heights):
         low = 0.0
-    pad = 0.05 * (high - low) or 0.05 * abs(high) or 1.0
+    pad = 0.06 * (high - low) or 0.05 * abs(high) or 1.0
     return Scale(False, low if low == 0 else low - pad, high + pad)
+
+
+def _extent(series: list[Doubles]) -> tuple[float, float]:
+    return min(float(values.min()) for values in series), max(float(values.max()) for values in series)
 
 
 def finite(curve: Curve) -> Doubles:

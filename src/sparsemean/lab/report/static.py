@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -10,19 +11,19 @@ from typing import Any
 import numpy as np
 
 from sparsemean.errors import InvalidInput
+from sparsemean.lab.report.catalogue import spec_of
 from sparsemean.lab.report.compose import compose
 from sparsemean.lab.report.extra import optional
 from sparsemean.lab.report.figure import Figure, Line, Panel, Row
 from sparsemean.lab.report.reproduction import figure_names, read_tables
-from sparsemean.lab.report.spec import spec_of
 from sparsemean.lab.report.style import Style, style_of
+from sparsemean.lab.report.ticks import log_ticks
 
 FORMATS = ("png", "svg", "pdf")
-WIDTH, HEIGHT = 3.6, 2.5
-"""Of one panel, in inches."""
+PURPOSE = "drawing figures"
 
 _MARKERS = {"circle": "o", "square": "s", "diamond": "D", "cross": "P", "x": "X", "star": "*", "hexagon": "h"}
-_MARKERS |= {"triangle-up": "^", "triangle-down": "v"}
+_MARKERS |= {"triangle-up": "^", "triangle-down": "v", "none": ""}
 _DASHES = {"solid": "-", "dash": "--", "dot": ":", "dashdot": "-."}
 _SETTINGS = {
     "axes.spines.top": False,
@@ -32,6 +33,7 @@ _SETTINGS = {
     "axes.edgecolor": "#8b95a3",
     "axes.titlesize": 9,
     "axes.titlelocation": "left",
+    "axes.titleweight": "bold",
     "axes.labelsize": 9,
     "xtick.labelsize": 8,
     "ytick.labelsize": 8,
@@ -58,32 +60,64 @@ def write_figures(
     return tuple(paths)
 
 
+@dataclass(frozen=True)
+class Sheet:
+    """Where everything goes, in inches."""
+
+    columns: int
+    lines: int
+    legend_lines: int
+    note_lines: int
+
+    PANEL = (2.9, 1.75)
+    GAP = (0.55, 0.75)
+    LEFT, RIGHT, TITLE, LINE = 0.75, 0.15, 0.4, 0.21
+
+    @property
+    def width(self) -> float:
+        return self.LEFT + self.columns * (self.PANEL[0] + self.GAP[0]) - self.GAP[0] + self.RIGHT
+
+    @property
+    def head(self) -> float:
+        return self.TITLE + self.LINE * self.legend_lines + 0.2
+
+    @property
+    def height(self) -> float:
+        return self.head + self.lines * (self.PANEL[1] + self.GAP[1]) + self.LINE * self.note_lines
+
+    def place(self, line: int, column: int) -> tuple[float, float, float, float]:
+        """Left, bottom, width and height of a panel, as parts of the sheet."""
+        left = self.LEFT + column * (self.PANEL[0] + self.GAP[0])
+        top = self.head + line * (self.PANEL[1] + self.GAP[1]) + 0.25
+        bottom = self.height - top - self.PANEL[1]
+        return left / self.width, bottom / self.height, self.PANEL[0] / self.width, self.PANEL[1] / self.height
+
+
 def draw(figure: Figure, path: Path) -> None:
     """Write one figure; the suffix of the path says in which format."""
-    matplotlib = optional("matplotlib", "drawing figures")
-    drawing = optional("matplotlib.figure", "drawing figures")
-    lines = [-(-len(row.panels) // figure.columns) for row in figure.rows]
-    with matplotlib.rc_context(_SETTINGS):
-        size = (max(WIDTH * figure.columns, 2 * WIDTH), HEIGHT * sum(lines) + 1.1)
-        sheet = drawing.Figure(figsize=size, layout="constrained", dpi=150)
-        axes = sheet.subplots(sum(lines), figure.columns, squeeze=False)
-        top = 0
+    columns = max(2, figure.columns)
+    lines = [-(-len(row.panels) // columns) for row in figure.rows]
+    entries = max(1, round(1.1 * columns))
+    notes = [line for note in figure.notes for line in textwrap.wrap(note, 52 * columns)]
+    sheet = Sheet(columns, sum(lines), -(-len(figure.series) // entries), len(notes))
+    with optional("matplotlib", PURPOSE).rc_context(_SETTINGS):
+        canvas = optional("matplotlib.figure", PURPOSE).Figure(figsize=(sheet.width, sheet.height), dpi=150)
+        line = 0
         for row, height in zip(figure.rows, lines, strict=True):
-            places = axes[top : top + height].ravel()
-            for place, panel in zip(places, row.panels, strict=False):
-                _panel(figure, row, panel, place)
-            for unused in places[len(row.panels) :]:
-                unused.set_visible(False)
-            for first in axes[top : top + height, 0]:
-                first.set_ylabel("\n".join(textwrap.wrap(row.quantity.label, 28)))
-            top += height
-        sheet.suptitle(figure.spec.title, x=0.01, ha="left", fontsize=12, fontweight="bold")
+            for i, panel in enumerate(row.panels):
+                axes = canvas.add_axes(sheet.place(line + i // columns, i % columns))
+                _panel(figure, row, panel, axes)
+                if i % columns == 0:
+                    axes.set_ylabel("\n".join(textwrap.wrap(row.quantity.short, 26)))
+            line += height
+        left = 0.1 / sheet.width
+        canvas.text(left, 1 - 0.12 / sheet.height, figure.spec.title, va="top", fontsize=12, fontweight="bold")
         handles = [_handle(style_of(name)) for name in figure.series]
-        sheet.legend(handles=handles, loc="outside lower center", ncols=max(2, int(size[0] / 2.6)), frameon=False)
-        if figure.notes:
-            sheet.supxlabel("\n".join(_wrapped(figure.notes, size[0])), x=0.01, ha="left", fontsize=8)
+        corner = (0.0, 1 - sheet.TITLE / sheet.height)
+        canvas.legend(handles=handles, loc="upper left", bbox_to_anchor=corner, ncols=entries, frameon=False)
+        canvas.text(left, 0.08 / sheet.height, "\n".join(notes), va="bottom", fontsize=8, linespacing=1.5)
         kind = path.suffix.removeprefix(".")
-        sheet.savefig(path, format=kind, metadata=_METADATA[kind])
+        canvas.savefig(path, format=kind, metadata=_METADATA[kind])
 
 
 def _panel(figure: Figure, row: Row, panel: Panel, axes: Any) -> None:
@@ -92,14 +126,21 @@ def _panel(figure: Figure, row: Row, panel: Panel, axes: Any) -> None:
             _bars(line, place, len(panel.lines), axes)
         else:
             _line(figure.spec.kind, line, axes)
-    if row.scale.log:
-        axes.set_yscale("log")
     if figure.spec.x_log:
         axes.set_xscale("log")
-    axes.set_ylim(row.scale.low, row.scale.high)
+    if panel.scale.log:
+        ticks = log_ticks(panel.scale)
+        axes.set_yscale("log")
+        axes.set_yticks([value for value, _ in ticks], [text for _, text in ticks])
+        axes.set_yticks([], minor=True)
+    elif row.quantity.percent:
+        axes.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.3g} %")
+    axes.set_ylim(panel.scale.low, panel.scale.high)
     for mark in panel.marks:
-        axes.axhline(mark.y, color="#4b5563", linewidth=0.8, linestyle="--")
-        axes.text(1, mark.y, mark.label, transform=axes.get_yaxis_transform(), ha="right", va="bottom", fontsize=7)
+        ends = axes.get_xlim() if mark.x is None else (mark.x - 0.4, mark.x + 0.4)
+        axes.plot(ends, (mark.y, mark.y), color="#4b5563", linewidth=0.9, linestyle="--")
+        place_x = ends[1] if mark.x is None else mark.x
+        axes.text(place_x, mark.y, mark.label, ha="right" if mark.x is None else "center", va="bottom", fontsize=7)
     if panel.ticks:
         axes.set_xticks(range(len(panel.ticks)), panel.ticks)
         axes.grid(visible=False, axis="x")
@@ -113,10 +154,11 @@ def _line(kind: str, line: Line, axes: Any) -> None:
     mean = np.where(np.isfinite(curve.mean), curve.mean, np.nan)
     look = _look(style)
     if line.theory is not None:
-        dash = _DASHES[style.dash] if kind == "points" else ":"
-        axes.plot(line.theory.x, line.theory.mean, color=style.light, linestyle=dash, linewidth=1.4)
+        dash, width = (_DASHES[style.dash], 1.4) if kind == "points" else ("--", 0.8)
+        axes.plot(line.theory.x, line.theory.mean, color=style.light, linestyle=dash, linewidth=width)
     if kind == "points":
-        axes.errorbar(curve.x, mean, 2 * np.nan_to_num(curve.error), **{**look, "linestyle": "none"}, elinewidth=1)
+        points = {**look, "linestyle": "none", "markersize": 3.5, "elinewidth": 1}
+        axes.errorbar(curve.x, mean, 2 * np.nan_to_num(curve.error), **points)
         return
     axes.plot(curve.x, mean, **look, markevery=max(1, len(curve.x) // 8), linewidth=1.6)
     spread = np.isfinite(curve.error) & np.isfinite(curve.mean)
@@ -140,8 +182,4 @@ def _look(style: Style) -> dict[str, Any]:
 
 
 def _handle(style: Style) -> Any:
-    return optional("matplotlib.lines", "drawing figures").Line2D([], [], label=style.label, **_look(style))
-
-
-def _wrapped(notes: tuple[str, ...], width: float) -> list[str]:
-    return [line for note in notes for line in textwrap.wrap(note, int(width * 18))]
+    return optional("matplotlib.lines", PURPOSE).Line2D([], [], label=style.label, **_look(style))

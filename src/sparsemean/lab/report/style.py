@@ -1,7 +1,7 @@
 """How each scheme looks: one colour, marker, dash and label, the same in every figure, light or dark, screen or paper.
 
-Families share a hue (spatial blue, temporal orange to red, memory of both kinds violet, top-k green); markers and dashes
-tell members apart, so that no figure depends on colour vision.
+Families share a hue (spatial blue, temporal orange to red, both memories violet, top-k green); markers and dashes tell
+members apart, so that no figure depends on colour vision.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 @dataclass(frozen=True)
 class Style:
-    """Colours are for a light and for a dark ground; marker and dash bear the names plotly gives them."""
+    """Colours are for a light and for a dark ground; marker (or none) and dash bear the names plotly gives them."""
 
     label: str
     light: str
@@ -25,36 +25,39 @@ class Style:
 REFERENCES = ("exact", "exact-mean", "identity")
 """What the others are measured against: drawn in every panel, never ranked."""
 
+# The colours of the nine most frequent were chosen by search: at least 9 apart (OKLab × 100) for normal, protan,
+# deutan and tritan eyes, with a contrast of 3.2 or more to the ground.
 _LISTED = {
-    "exact": Style("Exact mean", "#111827", "#f3f4f6", "circle-open", "dash"),
-    "exact-mean": Style("Exact mean", "#111827", "#f3f4f6", "circle-open", "dash"),
+    "exact": Style("Exact mean", "#111827", "#f3f4f6", "none", "dash"),
+    "exact-mean": Style("Exact mean", "#111827", "#f3f4f6", "none", "dash"),
     "identity": Style("Whole vectors", "#374151", "#d1d5db", "square-open", "dot"),
-    "rand-k": Style("Rand-k", "#6b7280", "#9ca3af", "circle"),
-    "wangni": Style("Wangni", "#a16207", "#fde047", "square"),
-    "induced": Style("Induced", "#db2777", "#f9a8d4", "diamond"),
-    "rand-k-spatial-max": Style("Rand-k-Spatial (Max)", "#38a1db", "#7dd3fc", "triangle-down"),
-    "rand-k-spatial-avg": Style("Rand-k-Spatial (Avg)", "#1d4ed8", "#60a5fa", "triangle-up"),
-    "rand-k-spatial-opt": Style("Rand-k-Spatial (Opt)", "#172554", "#bfdbfe", "star", "dash"),
-    "rand-k-spatial-adaptive": Style("Rand-k-Spatial (adaptive)", "#0e9384", "#2dd4bf", "star"),
+    "rand-k": Style("Rand-k", "#908e85", "#9b9694", "circle"),
+    "wangni": Style("Wangni", "#685000", "#f8d88e", "square"),
+    "induced": Style("Induced", "#bc3999", "#ac418e", "diamond"),
+    "rand-k-spatial-max": Style("Rand-k-Spatial (Max)", "#4291d9", "#82c5e9", "triangle-down"),
+    "rand-k-spatial-avg": Style("Rand-k-Spatial (Avg)", "#0d2ab3", "#6592ec", "triangle-up"),
+    "rand-k-spatial-opt": Style("Rand-k-Spatial (Opt)", "#0c1a3f", "#e3edff", "star", "dash"),
+    "rand-k-spatial-adaptive": Style("Rand-k-Spatial (adaptive)", "#00705e", "#8ff8ef", "star"),
     "rand-k-spatial-adaptive-unbiased": Style(
-        "Rand-k-Spatial (adaptive, unbiased)", "#0e9384", "#2dd4bf", "star-open", "dash"
+        "Rand-k-Spatial (adaptive, unbiased)", "#00705e", "#8ff8ef", "star-open", "dash"
     ),
-    "rand-k-temporal": Style("Rand-k-Temporal", "#ea580c", "#fb923c", "square"),
-    "rand-k-temporal-shared": Style("Rand-k-Temporal, O(d) memory", "#991b1b", "#ef4444", "cross"),
-    "rand-k-temporal-shared-stable": Style("Rand-k-Temporal, stable O(d)", "#991b1b", "#ef4444", "cross-open", "dash"),
-    "rand-k-temporal-window": Style("Rand-k-Temporal, window", "#ea580c", "#fb923c", "square-open", "dash"),
-    "rand-k-temporal-stale": Style("Rand-k-Temporal, forgetting", "#ea580c", "#fb923c", "x", "dot"),
-    "rand-k-hybrid": Style("Hybrid memory", "#7c3aed", "#c4b5fd", "hexagon"),
+    "rand-k-temporal": Style("Rand-k-Temporal", "#d97419", "#fd983e", "square"),
+    "rand-k-temporal-shared": Style("Rand-k-Temporal, O(d) memory", "#6e010c", "#dd2e36", "cross"),
+    "rand-k-temporal-shared-stable": Style("Rand-k-Temporal, stable O(d)", "#6e010c", "#dd2e36", "cross-open", "dash"),
+    "rand-k-temporal-window": Style("Rand-k-Temporal, window", "#d97419", "#fd983e", "square-open", "dash"),
+    "rand-k-temporal-stale": Style("Rand-k-Temporal, forgetting", "#d97419", "#fd983e", "x", "dot"),
+    "rand-k-hybrid": Style("Hybrid memory", "#3b1369", "#7b4ae4", "hexagon"),
     "top-k": Style("Top-k", "#15803d", "#4ade80", "triangle-up"),
     "top-k-spatial": Style("Top-k-Spatial", "#15803d", "#4ade80", "triangle-up-open", "dash"),
     "top-k-temporal": Style("Top-k-Temporal", "#15803d", "#4ade80", "triangle-down-open", "dot"),
     "rtop-k": Style("RTop-k", "#4d7c0f", "#a3e635", "diamond", "dashdot"),
     "error-feedback-top-k": Style("Top-k, error feedback", "#155e75", "#22d3ee", "x", "dash"),
     "error-feedback-rand-k": Style("Rand-k, error feedback", "#155e75", "#22d3ee", "x-open", "dot"),
-    "diana": Style("DIANA", "#86198f", "#e879f9", "hexagon", "dashdot"),
+    "diana": Style("DIANA", "#b0179f", "#e879f9", "hexagon", "dashdot"),
     "lag": Style("LAG", "#78350f", "#d6a77a", "diamond-open", "dash"),
-    "iid": Style("IID", "#1d4ed8", "#60a5fa", "circle"),
-    "non-iid": Style("non-IID", "#ea580c", "#fb923c", "square", "dash"),
+    "iid": Style("IID", "#0d2ab3", "#6592ec", "circle"),
+    "non-iid": Style("non-IID", "#d97419", "#fd983e", "square", "dash"),
+    "stations": Style("Stations", "#00705e", "#8ff8ef", "diamond", "dot"),
 }
 
 _MARKERS = ("circle", "square", "diamond", "cross", "x", "triangle-up", "triangle-down", "star", "hexagon")

@@ -105,8 +105,11 @@ class Curve:
     lost: Ints
 
 
-def curve(x: npt.ArrayLike, y: npt.ArrayLike) -> Curve:
+def curve(x: npt.ArrayLike, y: npt.ArrayLike, own_error: npt.ArrayLike | None = None) -> Curve:
     """The rows of one line, pooled where their x agree to nine digits; rows without y are left out.
+
+    ``own_error`` is each row's own standard error, where a row is itself a mean of many trials: it says more than
+    the scatter of a few rows.
 
     >>> line = curve([0, 1, 0, 1], [1.0, 5.0, 3.0, 5.0])
     >>> line.x.tolist(), line.mean.tolist(), line.error.tolist()
@@ -115,6 +118,7 @@ def curve(x: npt.ArrayLike, y: npt.ArrayLike) -> Curve:
     places, values = np.asarray(x, np.float64), np.asarray(y, np.float64)
     known = np.isfinite(places) & ~np.isnan(values)
     places, values = np.array([float(f"{place:.9g}") for place in places[known]]), values[known]
+    own = None if own_error is None else np.asarray(own_error, np.float64)[known]
     points, group = np.unique(places, return_inverse=True)
     finite = np.isfinite(values)
     held = np.where(finite, values, 0.0)
@@ -124,6 +128,9 @@ def curve(x: npt.ArrayLike, y: npt.ArrayLike) -> Curve:
         mean = np.bincount(group, held, len(points)) / np.maximum(seeds, 1)
         squares = np.bincount(group, (held - mean[group]) ** 2, len(points))
         spread = np.sqrt(squares / np.maximum(seeds - 1, 1) / np.maximum(seeds, 1))
+    spread[seeds < 2] = math.nan
+    if own is not None and np.all(np.isfinite(own)):
+        spread = np.sqrt(np.bincount(group, own**2, len(points))) / np.maximum(seeds, 1)
     mean[lost > 0] = math.inf
-    spread[(seeds < 2) | (lost > 0)] = math.nan
+    spread[lost > 0] = math.nan
     return Curve(points, mean, spread, seeds.astype(np.int64), lost)

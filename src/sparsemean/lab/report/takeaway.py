@@ -7,7 +7,7 @@ from collections import Counter
 
 import numpy as np
 
-from sparsemean.lab.report.figure import Figure, Line, Panel, Row
+from sparsemean.lab.report.figure import Figure, Line, Row
 from sparsemean.lab.report.style import style_of
 from sparsemean.lab.report.words import number
 
@@ -83,17 +83,18 @@ def _agreement(figure: Figure) -> str:
 
 
 def _range(figure: Figure) -> str:
-    panels: list[Panel] = [panel for row in figure.rows for panel in row.panels]
-    values = {
-        line.name: np.concatenate([other.measured.mean for p in panels for other in p.lines if other.name == line.name])
-        for panel in panels
-        for line in panel.lines
-    }
-    words = [
-        f"{number(float(own.min()))} to {number(float(own.max()))} for {style_of(name).label}"
-        if own.min() < own.max()
-        else f"{number(float(own.max()))} for {style_of(name).label}"
-        for name, own in values.items()
-        if own.size
-    ]
-    return f"R2/R1 is {'; '.join(words)}." if words else ""
+    """How high R2/R1 gets, as a part of the n − 1 that it can reach."""
+    parts: dict[str, list[float]] = {}
+    for row in figure.rows:
+        for panel in row.panels:
+            for line in panel.lines:
+                tops = [mark.y for mark in panel.marks for x in line.measured.x if mark.x in (None, x)]
+                if len(tops) == len(line.measured.x):
+                    parts.setdefault(line.name, []).extend((line.measured.mean / np.array(tops)).tolist())
+    words = [f"{style_of(name).label} {_percents(own)}" for name, own in parts.items()]
+    return f"R2/R1 as a part of the n − 1 that it can reach: {', '.join(words)}." if words else ""
+
+
+def _percents(parts: list[float]) -> str:
+    low, high = f"{100 * min(parts):.0f}", f"{100 * max(parts):.0f}"
+    return f"{high} %" if low == high else f"{low} to {high} %"

@@ -9,6 +9,8 @@ from collections.abc import Iterable
 from sparsemean.lab.report.tables import Table
 from sparsemean.lab.report.words import number
 
+FEW = 12
+"""So many rows are shown without being asked for."""
 SIGNS = {"good": "✓", "mixed": "≈", "bad": "✗", "other": "•"}
 
 _BAD = ("not ", "no", "fail", "false", "refut", "contradict", "wrong", "reject", "diverge", "differ")
@@ -52,22 +54,30 @@ def claims_table(claims: Table, figures: Iterable[str]) -> str:
     ):
         place = html.escape(where)
         link = f'<a href="#figure-{place}">{place}</a>' if where in known else place
-        cells = [f"<td>{badge(verdict)}", f"<td><strong>{html.escape(claim)}</strong>", f"<td>{html.escape(finding)}"]
-        rows.append("".join([*cells, f'<td data-name="where">{link}' if where else "<td>"]))
+        words = f'<td class="wide"><strong>{html.escape(claim)}</strong><td class="wide">{html.escape(finding)}'
+        rows.append(f"<td>{badge(verdict)}{words}" + (f'<td data-name="where">{link}' if where else "<td>"))
     return grid(["verdict", "claim", "what we found", "where"], rows)
 
 
 def theory_table(theory: Table) -> str:
-    """Every formula beside what was measured, in standard errors of the difference."""
-    rows = []
-    for statement, setting, passed in zip(
-        *(theory.text(name).tolist() for name in ("statement", "setting", "passed")), strict=True
-    ):
-        rows.append(f"<td>{badge(verdict_of(passed))}<td>{html.escape(statement)}<td>{html.escape(setting)}")
-    for name in ("measured", "exact", "z"):
-        cells = [numeric(text) for text in theory.text(name).tolist()]
-        rows = [f'{row}<td class="number" data-name="{name}">{cell}' for row, cell in zip(rows, cells, strict=True)]
-    return grid(["verdict", "statement", "setting", "measured", "exact", "z"], rows, numbers=("measured", "exact", "z"))
+    """Every formula beside what was measured; where most passed, those that did not come first, the rest folded."""
+    heads = ["verdict", "statement", "setting", "measured", "relation", "exact", "z"]
+    columns = {name: theory.text(name).tolist() for name in (*heads[1:], "passed")}
+    rows: dict[bool, list[str]] = {False: [], True: []}
+    for i, passed in enumerate(columns["passed"]):
+        verdict = verdict_of(passed)
+        row = f'<td>{badge(verdict)}<td class="wide">{html.escape(columns["statement"][i])}'
+        row += f'<td class="wide">{html.escape(columns["setting"][i])}'
+        row += f'<td class="number" data-name="measured">{numeric(columns["measured"][i])}'
+        row += f'<td data-name="exact">{html.escape(columns["relation"][i] or "=")} {numeric(columns["exact"][i])}'
+        rows[verdict == "passed"].append(f'{row}<td class="number" data-name="z">{numeric(columns["z"][i])}')
+    heads.remove("relation")
+    right = ("measured", "z")
+    if len(rows[True]) <= FEW:
+        return grid(heads, rows[False] + rows[True], right)
+    shown = grid(heads, rows[False], right) if rows[False] else ""
+    folded = grid(heads, rows[True], right)
+    return f"{shown}<details><summary>{len(rows[True])} that passed</summary>{folded}</details>"
 
 
 def verdict_of(passed: str) -> str:
@@ -76,7 +86,10 @@ def verdict_of(passed: str) -> str:
     >>> verdict_of("True"), verdict_of("0")
     ('passed', 'failed')
     """
-    return {"true": "passed", "1": "passed", "false": "failed", "0": "failed"}.get(passed.strip().lower(), passed)
+    word = passed.strip().lower()
+    if word in ("true", "yes", "1", "passed"):
+        return "passed"
+    return "failed" if word in ("false", "no", "0", "failed") else passed
 
 
 def numeric(text: str) -> str:

@@ -14,6 +14,7 @@ _DATA = {
     "beijing": "Beijing air quality",
     "los-loop": "Los Angeles traffic",
 }
+_TASKS = {"kmeans": "K-means", "stream": "sensor stream", "logistic": "logistic regression"}
 
 
 def setting(key: str, value: str) -> str:
@@ -33,8 +34,8 @@ def setting(key: str, value: str) -> str:
             return f"learning rate {value}"
         case "nodes":
             return f"{_whole(value)} nodes"
-        case "budget":
-            return f"{_whole(value)} bytes per node and round"
+        case "task":
+            return _TASKS.get(value, value.replace("-", " "))
         case _:
             return value
 

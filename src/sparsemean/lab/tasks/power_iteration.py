@@ -20,7 +20,8 @@ class PowerIteration(Task[Doubles]):
 
     The state is w, at first uniform in [0, 1]ᵈ, scaled. A zero mean leaves it as it is. The objective is the distance
     of w to the principal eigenvector of ΣA_iᵀA_i, whichever sign is nearer. The lengths A_iᵀA_i w had are lost, so
-    the fixed point differs a little from that eigenvector where nodes hold unlike data, even with exact means.
+    the fixed point differs from that eigenvector even with exact means: by 2e-4 on Fashion-MNIST over 100 nodes IID, by
+    0.04 non-IID.
 
     ``centre`` takes the mean of all rows off first, which makes A_iᵀA_i the covariance up to a factor. The paper
     says covariance; off is the default because it gives its high correlation (R2/R1 of 98.9 against 98.7 of 99 on

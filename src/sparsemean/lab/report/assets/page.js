@@ -22,18 +22,25 @@
     const off = hidden(plot);
     for (const trace of data) trace.visible = !off.has(trace.legendgroup);
     layout.dragmode = touch.matches ? false : "zoom"; // a finger scrolls the page
+    Plotly.react(plot, data, layout, config);
+    if (plot.dataset.drawn) return;
     plot.dataset.drawn = "yes";
-    return Plotly.react(plot, data, layout, config);
+    // The numbers on a logarithmic axis were chosen for the whole of it; zoomed in, others are needed.
+    const home = String(layout.yaxis.range);
+    if (layout.yaxis.tickmode) plot.on("plotly_relayout", () => {
+      const tickmode = String(plot.layout.yaxis.range) === home ? "array" : "auto";
+      if (plot.layout.yaxis.tickmode !== tickmode) Plotly.relayout(plot, { "yaxis.tickmode": tickmode });
+    });
   };
 
   const near = new IntersectionObserver((entries) => {
     for (const { target, isIntersecting } of entries) {
       if (!isIntersecting) continue;
       near.unobserve(target);
-      draw(target);
+      target.querySelectorAll(".plot").forEach(draw);
     }
   }, { rootMargin: "700px" });
-  plots.forEach((plot) => near.observe(plot));
+  document.querySelectorAll(".panels").forEach((row) => near.observe(row));
 
   const redraw = (among) => among.filter((plot) => plot.dataset.drawn).forEach(draw);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => redraw(plots));

@@ -1,0 +1,61 @@
+"""Every figure of the paper as a list of settings, at the paper's size or a quick one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from sparsemean.errors import InvalidInput
+from sparsemean.lab.experiments.catalogue import equal_bytes, learning, memory, similarity
+from sparsemean.lab.experiments.catalogue.scale import FULL, QUICK, Scale
+from sparsemean.lab.experiments.setting import Setting
+from sparsemean.lab.experiments.theory_table import STATEMENTS
+
+__all__ = ["FIGURES", "FULL", "QUICK", "THEORY", "Scale", "catalogue"]
+
+THEORY = "theory"
+
+
+def _theory(scale: Scale, seed: int) -> list[Setting]:
+    """One setting per statement, whatever the seeds: its trials are its repetitions."""
+    if seed:
+        return []
+    options = (("measure", "theory"), ("trials", scale.theory_trials))
+    return [
+        Setting(THEORY, THEORY, "synthetic", "", None, seed, options=(*options, ("statement", name)))
+        for name in STATEMENTS
+    ]
+
+
+FIGURES: dict[str, Callable[[Scale, int], list[Setting]]] = {
+    THEORY: _theory,
+    "mse-vs-ratio": similarity.mse_vs_ratio,
+    "ratio-first-round": similarity.ratio_first_round,
+    "ratio-rounds": similarity.ratio_rounds,
+    "quadratic": learning.quadratic,
+    "power-iteration": learning.power_iteration,
+    "kmeans": learning.kmeans,
+    "logistic": learning.logistic,
+    "shared-memory": memory.shared_memory,
+    "variants": memory.variants,
+    "power-iteration-bytes": equal_bytes.power_iteration_bytes,
+    "kmeans-bytes": equal_bytes.kmeans_bytes,
+}
+"""Each takes a scale and a seed."""
+
+
+def catalogue(
+    quick: bool = False, seeds: int | None = None, figures: Sequence[str] | None = None
+) -> dict[str, list[Setting]]:
+    """Figure → its settings; ``seeds`` is how many, instead of the scale's own number.
+
+    >>> len(catalogue(quick=True, seeds=2, figures=["quadratic"])["quadratic"])
+    20
+    """
+    scale = QUICK if quick else FULL
+    wanted = list(FIGURES) if figures is None else list(dict.fromkeys(figures))
+    if unknown := [name for name in wanted if name not in FIGURES]:
+        raise InvalidInput(f"there is no figure {unknown[0]!r}; known are {', '.join(FIGURES)}")
+    count = scale.seeds if seeds is None else seeds
+    if count < 1:
+        raise InvalidInput(f"seeds is how many there are, at least 1; got {seeds!r}")
+    return {name: [s for seed in range(count) for s in FIGURES[name](scale, seed)] for name in wanted}

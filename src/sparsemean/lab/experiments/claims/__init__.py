@@ -1,0 +1,2 @@
+from pathlib import Path
+def judge_all(tables: Path) -> Path: return tables/"claims.csv"

@@ -1,0 +1,48 @@
+"""About how long a setting takes, and in which order they are best run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from sparsemean.lab.experiments.setting import EXACT, Setting
+
+NODE_SECONDS = 2.5e-4
+"""A node's share of a round: encode, accept, close."""
+SLOW_SCHEMES = {"wangni": 2.5, "induced": 2.5}
+ROUND_SECONDS = {
+    ("power-iteration", "fashion-mnist"): 0.05,
+    ("power-iteration", "cifar-10"): 0.08,
+    ("kmeans", "fashion-mnist"): 0.3,
+    ("logistic", "cifar-10"): 0.08,
+}
+"""What the task itself does in a round."""
+START_SECONDS = {"cifar-10": 10.0, "fashion-mnist": 2.0}
+OTHER_SECONDS = {"ratio-grid": 4.0, "theory": 10.0}
+
+
+def seconds(setting: Setting) -> float:
+    """Estimated seconds of one process."""
+    measure = str(setting.option("measure", ""))
+    if measure in OTHER_SECONDS:
+        return OTHER_SECONDS[measure]
+    slowness = 0.0 if setting.scheme == EXACT else SLOW_SCHEMES.get(setting.scheme, 1.0)
+    a_round = ROUND_SECONDS.get((setting.task, setting.data), 0.0) + slowness * setting.nodes * NODE_SECONDS
+    return START_SECONDS.get(setting.data, 0.0) + setting.rounds * a_round
+
+
+def longest_first(settings: Iterable[Setting]) -> list[Setting]:
+    """Longest first, those of one data set and task together, because a process keeps only its latest of each."""
+    known = list(settings)
+
+    def group(setting: Setting) -> tuple[str, str, str, int]:
+        return (setting.data, setting.task, setting.split, setting.seed)
+
+    of_data: dict[str, float] = {}
+    of_group: dict[tuple[str, str, str, int], float] = {}
+    for setting in known:
+        of_data[setting.data] = max(of_data.get(setting.data, 0.0), seconds(setting))
+        of_group[group(setting)] = max(of_group.get(group(setting), 0.0), seconds(setting))
+    return sorted(
+        known,
+        key=lambda s: (-of_data[s.data], s.data, -of_group[group(s)], group(s), -seconds(s), s.canonical),
+    )

@@ -1,0 +1,168 @@
+"""Processes that run settings side by side, each with one BLAS thread.
+
+They are started as programs of their own, talk JSON over pipes, and are in a session of their own: Ctrl-C reaches this
+process alone, which then ends them. None outlives it for long, because their input ends when it does.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import IO
+
+from sparsemean.lab.experiments.parts import decoded
+from sparsemean.lab.experiments.setting import Row, Setting
+
+ONE_THREAD = (
+    *("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS"),
+    *("VECLIB_MAXIMUM_THREADS", "NUMEXPR_NUM_THREADS", "NUMBA_NUM_THREADS"),
+)
+"""Read when numpy or numba is first imported, so they are in a worker's environment from its start."""
+# With this process's own import path the same library is found, installed or not.
+PROGRAM = (
+    "import json, sys; sys.path[:], data_dir = json.loads(sys.argv[1]); "
+    "from sparsemean.lab.experiments.worker import main; main(data_dir)"
+)
+TAIL = 2000  # characters of what a process said before it died
+PATIENCE = 5.0  # seconds to end when asked
+GLANCE = 1.0  # seconds after which waiting looks up, or Windows would not notice Ctrl-C
+
+
+@dataclass(frozen=True)
+class Done:
+    """What came of a setting: rows, or what went wrong."""
+
+    setting: Setting
+    rows: list[Row]
+    error: str | None
+    seconds: float
+
+
+def run_all(settings: Sequence[Setting], jobs: int, data_dir: str | None) -> Iterator[Done]:
+    """Settings as they are finished, begun in the given order; close the iterator to end all processes."""
+    waiting, results = deque(settings), queue.SimpleQueue[Done]()
+    workers = [_Worker(waiting, results, data_dir) for _ in range(min(jobs, len(settings)))]
+    try:
+        for worker in workers:
+            worker.start()
+        for _ in settings:
+            yield _next(results)
+    finally:
+        waiting.clear()
+        for worker in workers:
+            worker.stop()
+        for worker in workers:
+            worker.join()
+
+
+def _next(results: queue.SimpleQueue[Done]) -> Done:
+    while True:
+        try:
+            return results.get(timeout=GLANCE)
+        except queue.Empty:
+            continue
+
+
+class _Worker(threading.Thread):
+    """Feeds one process, which is started anew for the next setting if it dies."""
+
+    def __init__(self, waiting: deque[Setting], results: queue.SimpleQueue[Done], data_dir: str | None) -> None:
+        super().__init__(daemon=True)
+        self._waiting, self._results, self._data_dir = waiting, results, data_dir
+        self._lock, self._stopped = threading.Lock(), False
+        self._process: subprocess.Popen[str] | None = None
+        self._said: IO[str] | None = None
+
+    def run(self) -> None:
+        try:
+            while self._waiting and not self._stopped:
+                try:
+                    setting = self._waiting.popleft()
+                except IndexError:  # another thread was faster
+                    break
+                self._results.put(self._done(setting))
+        finally:
+            self._end()
+
+    def stop(self) -> None:
+        """From another thread: end the process, and with it what it is doing."""
+        with self._lock:
+            self._stopped = True
+            if self._process is not None:
+                self._process.terminate()
+
+    def _done(self, setting: Setting) -> Done:
+        begun, rows = time.perf_counter(), list[Row]()
+        try:
+            line = self._ask(setting.canonical)
+            reply = json.loads(line) if line else {"error": f"{setting.label}: {self._last_words()}"}
+            rows, error = decoded(reply.get("rows", [])), reply.get("error")
+        except (OSError, ValueError) as trouble:  # no process could be started, or it spoke nonsense
+            error = f"{setting.label}: {trouble}"
+        return Done(setting, rows, error, time.perf_counter() - begun)
+
+    def _ask(self, request: str) -> str:
+        """The answer; empty if the process died."""
+        process = self._process or self._start()
+        if process is None or process.stdin is None or process.stdout is None:
+            return ""
+        try:
+            process.stdin.write(request + "\n")
+            process.stdin.flush()
+        except BrokenPipeError:
+            return ""
+        return process.stdout.readline()
+
+    def _start(self) -> subprocess.Popen[str] | None:
+        with self._lock:
+            if self._stopped:
+                return None
+            self._said = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", PROGRAM, json.dumps([sys.path, self._data_dir])],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._said,
+                env={**os.environ, **dict.fromkeys(ONE_THREAD, "1")},
+                text=True,
+                encoding="utf-8",
+                start_new_session=True,
+            )
+            return self._process
+
+    def _last_words(self) -> str:
+        """How the process ended; it is let go."""
+        process, said = self._process, self._said
+        if process is None or said is None:
+            return "stopped"
+        code = process.wait(PATIENCE)
+        said.seek(0)
+        words = said.read()[-TAIL:].strip()
+        self._end()
+        return f"its process ended with code {code}. {words}".strip()
+
+    def _end(self) -> None:
+        """Wait for the process, whose input ends here, and close what belongs to it."""
+        with self._lock:
+            process, self._process = self._process, None
+        if process is None:
+            return
+        for pipe in (process.stdin, self._said):
+            if pipe is not None:
+                pipe.close()
+        try:
+            process.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        if process.stdout is not None:
+            process.stdout.close()

@@ -1,0 +1,117 @@
+"""``reproduce``: every figure of the paper as a table, in parallel, and again only what is missing."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import closing
+from pathlib import Path
+
+from sparsemean.errors import InvalidInput
+from sparsemean.lab import datasets
+from sparsemean.lab.datasets.find import located, places
+from sparsemean.lab.experiments import theory_table
+from sparsemean.lab.experiments.catalogue import THEORY, catalogue
+from sparsemean.lab.experiments.claims import judge_all
+from sparsemean.lab.experiments.cost import longest_first
+from sparsemean.lab.experiments.parts import Parts
+from sparsemean.lab.experiments.pool import run_all
+from sparsemean.lab.experiments.run import labelled
+from sparsemean.lab.experiments.setting import Row, Setting, SettingFailed
+from sparsemean.lab.experiments.tables import write_table
+
+Progress = Callable[[int, int, str, float], None]
+SHOWN = 5  # failures that a message spells out
+
+
+def reproduce(
+    out: str | os.PathLike[str],
+    quick: bool = False,
+    data_dir: str | os.PathLike[str] | None = None,
+    seeds: int | None = None,
+    jobs: int | None = None,
+    figures: Sequence[str] | None = None,
+    progress: Progress | None = None,
+) -> dict[str, Path]:
+    """Run what is missing in ``out/parts``, then write ``out/tables``; name → path of each table.
+
+    ``quick`` takes data that come with packages. ``seeds`` is how many; ``jobs`` how many processes, by default one for
+    each core. ``progress`` is told (done, total, label, seconds) after every setting. Interrupt it at any time: the next
+    call goes on where it stopped, and the tables come out the same.
+    """
+    return reproduce_settings(catalogue(quick, seeds, figures), out, data_dir, jobs, progress)
+
+
+def reproduce_settings(
+    wanted: dict[str, list[Setting]],
+    out: str | os.PathLike[str],
+    data_dir: str | os.PathLike[str] | None = None,
+    jobs: int | None = None,
+    progress: Progress | None = None,
+) -> dict[str, Path]:
+    """The same for settings of one's own, by figure."""
+    if jobs is not None and jobs < 1:
+        raise InvalidInput(f"jobs is a number of processes, at least 1; got {jobs!r}")
+    folder = None if data_dir is None else os.fspath(Path(data_dir).resolve())
+    parts, tables = Parts(Path(out) / "parts"), Path(out) / "tables"
+    settings = {setting.key: setting for of_figure in wanted.values() for setting in of_figure}
+    missing = longest_first(setting for setting in settings.values() if parts.read(setting) is None)
+    check_data(missing, folder)
+    tables.mkdir(parents=True, exist_ok=True)
+    _run(missing, parts, jobs or cores(), folder, progress, len(settings))
+    paths = {figure: _write(figure, chosen, parts, tables) for figure, chosen in wanted.items()}
+    return {**paths, "claims": judge_all(tables)}
+
+
+def cores() -> int:
+    """How many this process may use."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not on every system
+        return os.cpu_count() or 1
+
+
+def check_data(settings: Iterable[Setting], data_dir: str | None) -> None:
+    """Say at once, not an hour later, which files are missing."""
+    for name in sorted({setting.data for setting in settings} & set(datasets.ENTRIES)):
+        located(datasets.ENTRIES[name], places(data_dir))
+
+
+def _run(
+    missing: list[Setting], parts: Parts, jobs: int, data_dir: str | None, progress: Progress | None, total: int
+) -> None:
+    """All of them, also after one failed; what failed is told in the end."""
+    failed: list[str] = []
+    with closing(run_all(missing, jobs, data_dir)) as finished:
+        for number, done in enumerate(finished, start=total - len(missing) + 1):
+            if done.error is None:
+                parts.write(done.setting, done.rows)
+            else:
+                failed.append(done.error)
+            if progress is not None:
+                progress(number, total, done.setting.label, done.seconds)
+    if failed:
+        more = f"\n… and {len(failed) - SHOWN} more" if len(failed) > SHOWN else ""
+        raise SettingFailed(
+            f"{len(failed)} of {total} settings failed; the others are kept, and need not be run again:\n"
+            + "\n".join(failed[:SHOWN])
+            + more
+        )
+
+
+def _write(figure: str, settings: list[Setting], parts: Parts, tables: Path) -> Path:
+    rows: list[Row] = []
+    for setting in sorted(settings, key=_order):
+        measured = parts.read(setting)
+        if measured is None:
+            raise SettingFailed(f"{setting.label}: its part {parts.path(setting)} is gone; run it again")
+        rows.extend(labelled(setting, measured))
+    path = tables / f"{figure}.csv"
+    write_table(path, rows, theory_table.COLUMNS if figure == THEORY else None)
+    return path
+
+
+def _order(setting: Setting) -> tuple[str, str, str, int, float, str, str, int]:
+    share = -1.0 if setting.share is None else setting.share
+    options = repr(setting.options)
+    return (*(setting.task, setting.data, setting.split, setting.nodes, share), options, setting.scheme, setting.seed)
