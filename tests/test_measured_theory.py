@@ -1,8 +1,7 @@
 """Measured errors are the exact ones: Lemma 1 and Theorems 1, 2 and 3 through the library's sampler and decoders.
 
-The samples are drawn once for each dimension and share: 20,000 nodes of dimension 100, regrouped into at least 2,000
-trials of up to 10 nodes; and 20,000 of dimension 1,000 for trials of 100 nodes, which is as many coordinates as 2,000
-trials of dimension 100. A decoder works coordinate by coordinate, so all trials are decoded as one long vector.
+The samples are drawn once for each share and regrouped into at least 2,000 trials, whatever the number of nodes.
+A decoder works coordinate by coordinate, so all trials are decoded as one long vector.
 Statistical claims hold at |z| < 4; where the formula says 0 the estimate must be exact.
 """
 
@@ -24,7 +23,8 @@ from sparsemean.payload import Doubles, Part
 from sparsemean.sampling import Key
 from sparsemean.totals import RoundTotals
 
-SAMPLES = 20_000
+DIM = 100
+TRIALS = 2_000
 MOST_TRIALS = 10_000
 SEED = 20
 Z = 4.0
@@ -50,28 +50,28 @@ def ratios(n: int) -> list[float]:
 
 
 @cache
-def samples(dim: int, k: int) -> npt.NDArray[np.bool_]:
-    """Whether coordinate j is in the sample of key (SEED, round, node), ten nodes a round: shape (dim, SAMPLES)."""
-    sent = np.zeros((dim, SAMPLES), bool)
-    for index in range(SAMPLES):
-        sent[sampling.coordinates(Key(SEED, index // 10, str(index % 10)), dim, k), index] = True
+def samples(count: int, k: int) -> npt.NDArray[np.bool_]:
+    """Whether coordinate j is in the sample of key (SEED, round, node), ten nodes a round: shape (DIM, count)."""
+    sent = np.zeros((DIM, count), bool)
+    for index in range(count):
+        sent[sampling.coordinates(Key(SEED, index // 10, str(index % 10)), DIM, k), index] = True
     return sent
 
 
 @dataclass(frozen=True)
 class Trials:
-    """Samples of n nodes in many trials: ``sent`` has shape (dim, trials, n)."""
+    """Samples of n nodes in many trials: ``sent`` has shape (DIM, trials, n)."""
 
     sent: npt.NDArray[np.bool_]
     share: float
 
     @staticmethod
     def of(n: int, share: float) -> Trials:
-        dim = 1_000 if n > 10 else 100
         if share == 1.0:
-            return Trials(np.ones((dim, 2, n), bool), share)
-        trials = min(SAMPLES // n, MOST_TRIALS)
-        return Trials(samples(dim, round(share * dim))[:, : trials * n].reshape(dim, trials, n), share)
+            return Trials(np.ones((DIM, 2, n), bool), share)
+        drawn = samples(TRIALS * max(n, 10), round(share * DIM))
+        trials = min(drawn.shape[1] // n, MOST_TRIALS)
+        return Trials(drawn[:, : trials * n].reshape(DIM, trials, n), share)
 
     @property
     def dim(self) -> int:

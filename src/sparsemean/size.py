@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import SupportsIndex, TypeAlias
 
 from sparsemean.errors import InvalidInput
 
@@ -19,19 +20,28 @@ class Half:
     of: int | float
     larger: bool = False
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "of", _number(self.of))
+
 
 Size: TypeAlias = int | float | Half
 
 
-def check_size(size: Size) -> None:
-    """Refuse what can be a size in no dimension."""
-    whole = size.of if isinstance(size, Half) else size
-    if isinstance(whole, bool) or not isinstance(whole, int | float):
-        raise InvalidInput(f"k is a count (an int) or a share (a float), not {whole!r}")
-    if isinstance(whole, float) and not 0.0 < whole < 1.0:
-        raise InvalidInput(f"a share lies strictly between 0 and 1, got {whole!r}; give a count as an int")
-    if isinstance(whole, int) and whole < 1:
-        raise InvalidInput(f"k must be at least 1, got {whole}")
+def checked(size: Size) -> Size:
+    """The size as a plain int, float or Half; refuses what can be a size in no dimension."""
+    return size if isinstance(size, Half) else _number(size)
+
+
+def _number(size: int | float) -> int | float:
+    if isinstance(size, bool) or not isinstance(size, SupportsIndex | float):
+        raise InvalidInput(f"k is a count (an int) or a share (a float), not {size!r}")
+    if isinstance(size, float):
+        if not 0.0 < size < 1.0:
+            raise InvalidInput(f"a share lies strictly between 0 and 1, got {size!r}; give a count as an int")
+        return float(size)
+    if operator.index(size) < 1:
+        raise InvalidInput(f"k must be at least 1, got {size}")
+    return operator.index(size)
 
 
 def count(size: Size, dim: int, least: int = 0) -> int:

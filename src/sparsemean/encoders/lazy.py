@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from sparsemean.encoders.base import Encoder, Facts, State, Stateful, require_stateless
-from sparsemean.errors import IncompatibleScheme
+from sparsemean.errors import IncompatibleScheme, InvalidInput
 from sparsemean.payload import Floats, Layout, Payload
 from sparsemean.sampling import Key
-from sparsemean.theory.arguments import energy
+from sparsemean.theory.arguments import finite
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,9 @@ class Lazy(Stateful):
             raise IncompatibleScheme(
                 f"Lazy needs values the server can remember: wrap Identity, RandK or TopK, not {self.encoder!r}"
             )
-        object.__setattr__(self, "moved", energy(self.moved, "moved, a share of ‖x‖²,"))
+        object.__setattr__(self, "moved", finite(self.moved, "moved"))
+        if self.moved < 0.0:
+            raise InvalidInput(f"moved is a share of ‖x‖², not below 0; got {self.moved}")
 
     @property
     def facts(self) -> Facts:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from sparsemean.encoders.base import Encoder, Facts, State
 from sparsemean.payload import Floats, Layout, Part, Payload
 from sparsemean.sampling import Key, coordinates
-from sparsemean.size import Size, check_size, count
+from sparsemean.size import Size, checked, count
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class RandK(Encoder):
     shared: bool = False
 
     def __post_init__(self) -> None:
-        check_size(self.k)
+        object.__setattr__(self, "k", checked(self.k))
 
     @property
     def facts(self) -> Facts:

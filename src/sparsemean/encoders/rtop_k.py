@@ -11,7 +11,7 @@ from sparsemean.encoders.top_k import largest
 from sparsemean.errors import InvalidInput
 from sparsemean.payload import Floats, Layout, Part, Payload
 from sparsemean.sampling import Key, coordinates
-from sparsemean.size import Size, check_size, count
+from sparsemean.size import Size, checked, count
 from sparsemean.theory.arguments import finite
 
 
@@ -27,7 +27,7 @@ class RTopK(Encoder):
     over: float = 2.0
 
     def __post_init__(self) -> None:
-        check_size(self.k)
+        object.__setattr__(self, "k", checked(self.k))
         object.__setattr__(self, "over", finite(self.over, "over"))
         if self.over < 1.0:
             raise InvalidInput(f"over is how many candidates stand behind each value sent, at least 1; got {self.over}")

@@ -9,7 +9,7 @@ import numpy as np
 from sparsemean.encoders.base import Encoder, Facts, State
 from sparsemean.payload import Doubles, Floats, Ints, Layout, Part, Payload
 from sparsemean.sampling import Key, words
-from sparsemean.size import Size, check_size, count
+from sparsemean.size import Size, checked, count
 
 
 def level(vector: Floats, k: int) -> float:
@@ -54,7 +54,7 @@ class Wangni(Encoder):
     k: Size
 
     def __post_init__(self) -> None:
-        check_size(self.k)
+        object.__setattr__(self, "k", checked(self.k))
 
     @property
     def facts(self) -> Facts:

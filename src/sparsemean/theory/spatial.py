@@ -104,7 +104,7 @@ def spatial_mse(r1: float, r2: float, n: int, share: float, T: Weighting) -> flo
     if r2 < 0.0:
         return (own * (r1 + r2) - _opposed(T, n, p) * r2) / n**2
     shared = r2 / (n - 1)
-    return (own * (r1 - shared) + n * feedback_factor(T, n, p) * shared) / n**2
+    return (own * max(r1 - shared, 0.0) + n * feedback_factor(T, n, p) * shared) / n**2
 
 
 def rand_k_mse(r1: float, n: int, share: float) -> float:

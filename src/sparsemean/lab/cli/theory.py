@@ -10,7 +10,7 @@ import typer
 from sparsemean import theory
 from sparsemean.errors import InvalidInput
 from sparsemean.lab.cli.output import number, print_json, print_table
-from sparsemean.size import check_size, count
+from sparsemean.size import checked, count
 
 
 def theory_command(
@@ -67,8 +67,7 @@ def _count(k: str, dim: int) -> int:
         size: int | float = float(k.removesuffix("%")) / 100 if k.endswith("%") else float(k) if "." in k else int(k)
     except ValueError:
         raise InvalidInput(f"{k!r} is not a number of coordinates; write 100, 0.1 or 10%") from None
-    check_size(size)
-    return count(size, dim)
+    return count(checked(size), dim)
 
 
 def _needed(error: float, r1: float, r2: float, nodes: int, dim: int, T: theory.FixedWeighting) -> int:

@@ -16,6 +16,8 @@ from sparsemean.lab.report.tables import Curve, Table, curve
 from sparsemean.lab.report.takeaway import takeaway
 from sparsemean.lab.report.words import number, setting
 
+_DROPPED = ("task", "nodes", "split", "rate", "share", "data")
+"""Which key goes first where one follows from another."""
 POINTS = 150
 """A line has at most this many points: more cannot be seen, and would make the page heavy."""
 
@@ -43,7 +45,7 @@ def telling(table: Table, keys: Sequence[str]) -> list[str]:
     ['data']
     """
     kept = [key for key in keys if len(table.distinct(key)) > 1]
-    for key in list(kept):
+    for key in sorted(kept, key=_DROPPED.index):
         rest = [other for other in kept if other != key]
         if rest and len(_combinations(table, rest)) == len(_combinations(table, kept)):
             kept = rest

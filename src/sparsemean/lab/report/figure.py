@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from sparsemean.lab.report.spec import Quantity, Spec
 from sparsemean.lab.report.style import REFERENCES
 from sparsemean.lab.report.tables import Curve
+from sparsemean.payload import Doubles
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +64,13 @@ class Panel:
     """Names at 0, 1, 2, … of the horizontal axis, where it has names."""
     marks: tuple[Mark, ...] = ()
     labels: tuple[Label, ...] = ()
+
+    def bars(self, line: Line) -> tuple[Doubles, Doubles]:
+        """Where the line's bars stand, and how wide each is: those of one place side by side, centred."""
+        beside = [[other.name for other in self.lines if x in other.measured.x] for x in line.measured.x]
+        widths = np.array([0.72 / max(2, len(names)) for names in beside])
+        offsets = np.array([names.index(line.name) - (len(names) - 1) / 2 for names in beside])
+        return line.measured.x + offsets * widths, widths
 
 
 @dataclass(frozen=True, eq=False)

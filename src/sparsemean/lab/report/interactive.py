@@ -82,12 +82,13 @@ def _points(figure: Figure, row: Row, panel: Panel, line: Line) -> list[Json]:
 
 
 def _bars(figure: Figure, row: Row, panel: Panel, line: Line) -> list[Json]:
-    colour, curve = token(line.name), line.measured
-    bars = {"type": "data", "array": _numbers(2 * curve.error), "color": "--ink", "thickness": 1.2, "width": 4}
-    look: Json = {"type": "bar", "marker": {"color": colour}, "text": [number(v) for v in curve.mean]}
-    look |= {"textposition": "inside", "textfont": {"color": "--card"}, "insidetextanchor": "end"}
+    curve, (x, width) = line.measured, panel.bars(line)
+    look: Json = {"type": "bar", "x": _numbers(x), "width": _numbers(width), "marker": {"color": token(line.name)}}
+    look |= {"text": [number(value) for value in curve.mean.tolist()], "textposition": "inside", "textangle": 0}
+    look |= {"textfont": {"color": "--card"}, "insidetextanchor": "middle"}
     if np.any(np.isfinite(curve.error)):
-        look["error_y"] = bars
+        array = _numbers(2 * curve.error)
+        look["error_y"] = {"type": "data", "array": array, "color": "--ink", "thickness": 1.2, "width": 4}
     return [{**_measured(figure, row, line), **look}]
 
 
@@ -155,10 +156,9 @@ def band(curve: Curve, floor: float) -> tuple[list[float | None], list[float | N
 
 
 def _layout(figure: Figure, row: Row, panel: Panel) -> Json:
-    along = [mark for mark in panel.marks if mark.x is None]
     return {
         "height": HEIGHT,
-        "margin": {"l": 44, "r": 12, "t": 8, "b": 40},
+        "margin": {"l": 44, "r": 12, "t": 20 if panel.marks else 8, "b": 40},
         "paper_bgcolor": "--card",
         "plot_bgcolor": "--card",
         "font": {"family": "system-ui, sans-serif", "size": 12, "color": "--soft"},
@@ -169,10 +169,9 @@ def _layout(figure: Figure, row: Row, panel: Panel) -> Json:
         "yaxis": _y_axis(row, panel),
         "shapes": [_shape(mark) for mark in panel.marks],
         "annotations": [_annotation(mark) for mark in panel.marks],
-        "barmode": "group",
-        "bargap": 0.35,
+        "barmode": "overlay",
         "uirevision": "kept",
-    } | ({"margin": {"l": 44, "r": 12, "t": 20, "b": 40}} if along else {})
+    }
 
 
 _AXIS: Json = {

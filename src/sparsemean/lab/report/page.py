@@ -140,15 +140,16 @@ def _numbers(figure: Figure) -> str:
 
 def _places(figure: Figure, line: Line) -> list[float]:
     x = line.measured.x
-    wanted = {"lines": [len(x) - 1], "points": np.linspace(0, len(x) - 1, 5).round(), "bars": range(len(x))}
-    return [float(x[i]) for i in sorted({int(i) for i in wanted[figure.spec.kind]})]
+    if figure.spec.kind == "lines":
+        return [float(x[-1])]
+    return [float(x[i]) for i in np.unique(np.linspace(0, len(x) - 1, min(len(x), 5)).round().astype(int))]
 
 
 def _at(line: Line | None, place: float) -> str:
-    found = np.flatnonzero(line.measured.x == place) if line else []
-    if line is None or not len(found):
+    if line is None or place not in line.measured.x:
         return "–"
-    mean, error = line.measured.mean[found[0]], line.measured.error[found[0]]
+    found = int(np.argmax(line.measured.x == place))
+    mean, error = float(line.measured.mean[found]), float(line.measured.error[found])
     return number(mean) + (f" ± {number(2 * error)}" if np.isfinite(error) else "")
 
 

@@ -121,9 +121,9 @@ def draw(figure: Figure, path: Path) -> None:
 
 
 def _panel(figure: Figure, row: Row, panel: Panel, axes: Any) -> None:
-    for place, line in enumerate(panel.lines):
+    for line in panel.lines:
         if figure.spec.kind == "bars":
-            _bars(line, place, len(panel.lines), axes)
+            _bars(panel, line, axes)
         else:
             _line(figure.spec.kind, line, axes)
     if figure.spec.x_log:
@@ -167,11 +167,10 @@ def _line(kind: str, line: Line, axes: Any) -> None:
         axes.fill_between(curve.x, low, high, where=spread, color=style.light, alpha=0.16, linewidth=0)
 
 
-def _bars(line: Line, place: int, count: int, axes: Any) -> None:
-    curve, width = line.measured, 0.65 / count
-    x = curve.x + (place - (count - 1) / 2) * width
-    error = 2 * np.nan_to_num(curve.error)
-    axes.bar(x, curve.mean, width, yerr=error, color=style_of(line.name).light, capsize=2)
+def _bars(panel: Panel, line: Line, axes: Any) -> None:
+    x, width = panel.bars(line)
+    error = 2 * np.nan_to_num(line.measured.error)
+    axes.bar(x, line.measured.mean, width, yerr=error, color=style_of(line.name).light, capsize=2)
 
 
 def _look(style: Style) -> dict[str, Any]:

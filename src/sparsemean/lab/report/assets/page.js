@@ -42,6 +42,12 @@
   }, { rootMargin: "700px" });
   document.querySelectorAll(".panels").forEach((row) => near.observe(row));
 
+  // Legends stay in sight below the navigation, which may be one line or two.
+  const nav = document.querySelector("nav");
+  const measure = () => document.documentElement.style.setProperty("--nav", `${nav.offsetHeight}px`);
+  addEventListener("resize", measure);
+  measure();
+
   const redraw = (among) => among.filter((plot) => plot.dataset.drawn).forEach(draw);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => redraw(plots));
   addEventListener("beforeprint", () => plots.filter((plot) => !plot.dataset.drawn).forEach(draw));
