@@ -143,7 +143,7 @@ def test_no_change_of_a_server_goes_unseen(name, batch_bytes):
 
 def test_the_walk_reaches_what_matters():
     """The walk above is only worth what it finds: the arrays of totals, memory, queue and receipts are among it."""
-    server = busy_server(SCHEMES["stale"], missing="carry")
+    server = busy_server(SCHEMES["stale"])
     found = [path for name, value in vars(server).items() for path, *_ in changes(name, value, lambda new: None)]
     for wanted in (
         "_totals.sums[0]",

@@ -234,9 +234,10 @@ def test_a_round_without_enough_nodes_stays_open(name):
     for minimum in (1, 3):
         with pytest.raises(sm.TooFewNodes, match="round 2 has 0 of"):
             server.close_round(minimum)
-    for minimum in (0, -5, "x"):
+    wrong: Any
+    for wrong in (0, -5, "x"):
         with pytest.raises(sm.InvalidInput, match="minimum"):
-            server.close_round(minimum)
+            server.close_round(wrong)
     assert server.digest() == before
     assert server.round == 2
     server.accept("a", clients["a"].encode(VECTORS[0], 2))

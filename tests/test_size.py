@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -58,6 +59,7 @@ def test_the_smaller_half_of_one_is_nothing_and_may_be_refused() -> None:
         count(Half(1), 10, least=1)
 
 
-def test_whole_numbers_of_numpy_are_plain_ones() -> None:
-    assert sm.RandK(np.int64(5)) == sm.RandK(5)
-    assert sm.Run(sm.named("induced", k=np.int32(5)), 9).digest == sm.Run(sm.named("induced", k=5), 9).digest
+def test_whole_numbers_of_numpy_are_plain_ones():
+    five: Any = np.int64(5)
+    assert sm.RandK(five) == sm.RandK(5)
+    assert sm.Run(sm.named("induced", k=five), 9).digest == sm.Run(sm.named("induced", k=5), 9).digest

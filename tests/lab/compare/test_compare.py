@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import sparsemean as sm
-from sparsemean.lab.compare import Budget, advice, compare, likeness, scheme_within
+from sparsemean.lab.compare import Budget, Comparison, Result, advice, compare, likeness, scheme_within
 
 RNG = np.random.default_rng(5)
 ALIKE = RNG.normal(size=60) + 0.2 * RNG.normal(size=(10, 60))
@@ -17,7 +17,7 @@ STEADY = np.broadcast_to(RNG.normal(size=(10, 60)), (12, 10, 60)) + 0.01 * RNG.n
 UNLIKE = RNG.normal(size=(10, 60))
 
 
-def by_name(comparison):
+def by_name(comparison: Comparison) -> dict[str, Result]:
     return {result.scheme: result for result in comparison.results}
 
 
@@ -51,6 +51,7 @@ def test_weights_move_the_truth():
 def test_a_budget_in_bytes_is_used_and_kept(name):
     limit = 200
     scheme = scheme_within(name, Budget(bytes=limit), ALIKE, 1.0)
+    assert scheme is not None
     run = sm.Run(scheme, 60)
     mean = np.mean([len(sm.Client(run, str(i)).encode(vector, 0)) for i, vector in enumerate(ALIKE)])
     assert 0.85 * limit < mean <= limit or run.layout[0].count == 60

@@ -44,5 +44,5 @@ def longest_first(settings: Iterable[Setting]) -> list[Setting]:
         of_group[group(setting)] = max(of_group.get(group(setting), 0.0), seconds(setting))
     return sorted(
         known,
-        key=lambda s: (-of_data[s.data], s.data, -of_group[group(s)], group(s), -seconds(s), s.canonical),
+        key=lambda s: (-of_data[s.data], s.data, -of_group[group(s)], group(s), -seconds(s), s.share or 0, s.canonical),
     )

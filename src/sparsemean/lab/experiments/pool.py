@@ -15,9 +15,9 @@ import tempfile
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
-from typing import IO
+from typing import IO, Any
 
 from sparsemean.lab.experiments.parts import decoded
 from sparsemean.lab.experiments.setting import Row, Setting
@@ -47,7 +47,7 @@ class Done:
     seconds: float
 
 
-def run_all(settings: Sequence[Setting], jobs: int, data_dir: str | None) -> Iterator[Done]:
+def run_all(settings: Sequence[Setting], jobs: int, data_dir: str | None) -> Generator[Done, None, None]:
     """Settings as they are finished, begun in the given order; close the iterator to end all processes."""
     waiting, results = deque(settings), queue.SimpleQueue[Done]()
     workers = [_Worker(waiting, results, data_dir) for _ in range(min(jobs, len(settings)))]
@@ -104,8 +104,10 @@ class _Worker(threading.Thread):
         begun, rows = time.perf_counter(), list[Row]()
         try:
             line = self._ask(setting.canonical)
-            reply = json.loads(line) if line else {"error": f"{setting.label}: {self._last_words()}"}
+            reply: dict[str, Any] = json.loads(line) if line else {}
             rows, error = decoded(reply.get("rows", [])), reply.get("error")
+            if not line:
+                error = f"{setting.label}: {self._last_words()}"
         except (OSError, ValueError) as trouble:  # no process could be started, or it spoke nonsense
             error = f"{setting.label}: {trouble}"
         return Done(setting, rows, error, time.perf_counter() - begun)

@@ -35,9 +35,9 @@ def reproduce(
 ) -> dict[str, Path]:
     """Run what is missing in ``out/parts``, then write ``out/tables``; name → path of each table.
 
-    ``quick`` takes data that come with packages. ``seeds`` is how many; ``jobs`` how many processes, by default one for
-    each core. ``progress`` is told (done, total, label, seconds) after every setting. Interrupt it at any time: the next
-    call goes on where it stopped, and the tables come out the same.
+    ``quick`` takes data that come with packages. ``seeds`` is how many; ``jobs`` how many processes, by default one
+    for each core. ``progress`` is told (done, total, label, seconds) after every setting. Interrupt it at any time: the
+    next call goes on where it stopped, and the tables come out the same.
     """
     return reproduce_settings(catalogue(quick, seeds, figures), out, data_dir, jobs, progress)
 
@@ -54,7 +54,9 @@ def reproduce_settings(
         raise InvalidInput(f"jobs is a number of processes, at least 1; got {jobs!r}")
     folder = None if data_dir is None else os.fspath(Path(data_dir).resolve())
     parts, tables = Parts(Path(out) / "parts"), Path(out) / "tables"
-    settings = {setting.key: setting for of_figure in wanted.values() for setting in of_figure}
+    settings: dict[str, Setting] = {}
+    for setting in (setting for of_figure in wanted.values() for setting in of_figure):
+        settings.setdefault(setting.key, setting)  # a run that several figures show bears the first one's name
     missing = longest_first(setting for setting in settings.values() if parts.read(setting) is None)
     check_data(missing, folder)
     tables.mkdir(parents=True, exist_ok=True)

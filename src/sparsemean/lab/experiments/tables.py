@@ -64,6 +64,6 @@ def write_whole(path: Path, text: str) -> None:
     beside = path.with_name(f"{path.name}.{os.getpid()}.tmp")
     try:
         beside.write_text(text, encoding="utf-8", newline="\n")
-        os.replace(beside, path)
+        beside.replace(path)
     finally:
         beside.unlink(missing_ok=True)

@@ -23,7 +23,7 @@ SPECS: dict[str, Spec] = {
         x_label="R2/R1",
         kind="points",
         own_scales=True,
-        short="error by R2/R1",
+        short="error by similarity",
     ),
     "ratio-first-round": Spec(
         "How alike real nodes are in the first round",
@@ -36,7 +36,7 @@ SPECS: dict[str, Spec] = {
         series="split",
         no_panels=("share",),
         ceiling=True,
-        short="R2/R1 at first",
+        short="similarity",
     ),
     "ratio-rounds": Spec(
         "How alike real nodes stay over the rounds",
@@ -45,13 +45,13 @@ SPECS: dict[str, Spec] = {
         series="split",
         no_panels=("share",),
         ceiling=True,
-        short="R2/R1 over rounds",
+        short="similarity over time",
     ),
     "quadratic": Spec(
         "Quadratic case study: who reaches the optimum?",
-        "Gradient descent to the mean of random points, one on each node. Above, how far the iterate is from the optimum, "
-        "with Theorem 4's bound for Rand-k-Temporal as a thin dashed line; below, the error of each round's mean. "
-        + BANDS,
+        "Gradient descent to the mean of random points, one on each node. Above, how far the iterate is from the "
+        "optimum, with Theorem 4's bound for Rand-k-Temporal as a thin dashed line; below, the error of each round's "
+        f"mean. {BANDS}",
         (
             Quantity(
                 ("objective",),
@@ -70,7 +70,7 @@ SPECS: dict[str, Spec] = {
         "Above, the distance of the iterate to the true principal eigenvector; below, the error of each round's mean. "
         + BANDS,
         (EIGENVECTOR, ERROR),
-        short="power iteration",
+        short="power",
     ),
     "kmeans": Spec(
         "K-means: cluster centres of data on many nodes",
@@ -90,8 +90,8 @@ SPECS: dict[str, Spec] = {
     ),
     "shared-memory": Spec(
         "One vector of memory instead of one per node",
-        "The server may remember its last estimate alone, O(d), instead of a vector for every node, O(nd). Look who falls "
-        f"fastest at the start, and who keeps falling. {BANDS}",
+        "The server may remember its last estimate alone, O(d), instead of a vector for every node, O(nd). Look who "
+        f"falls fastest at the start, and who keeps falling. {BANDS}",
         (OBJECTIVE, ERROR),
         short="O(d) memory",
     ),
@@ -106,7 +106,7 @@ SPECS: dict[str, Spec] = {
         "Each scheme may send as many bytes as Rand-k with float32 values, headers included: fewer bits per value, or "
         f"coordinates that need not be sent, buy more values. {BANDS}",
         (EIGENVECTOR, ERROR),
-        short="power iteration, bytes",
+        short="power, bytes",
     ),
     "kmeans-bytes": Spec(
         "K-means with the same number of bytes for everyone",

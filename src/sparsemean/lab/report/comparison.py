@@ -63,7 +63,7 @@ def write_compare_report(comparison: Mapping[str, Any], path: str | PathLike[str
     sections = [
         Section("schemes", "schemes", "All schemes, best first", _facts(comparison) + _table(results)),
         *(figure_section(figure, short) for figure, short in zip(figures, ("bytes", "rounds"), strict=False)),
-        Section("reading", "how to read", "How to read this", paragraphs(f"{_TERMS}\n\n{READING}")),
+        Section("reading", "reading", "How to read this", paragraphs(f"{_TERMS}\n\n{READING}")),
         run_again(str(comparison.get("command") or ""), [__version__], _source(comparison)),
     ]
     title = str(comparison.get("title") or "sparsemean: which scheme for these vectors?")
@@ -75,9 +75,9 @@ def write_compare_report(comparison: Mapping[str, Any], path: str | PathLike[str
 
 
 _TERMS = (
-    "NMSE is the squared distance between estimate and true mean, divided by the mean squared length of the vectors; an "
-    "estimate of zero has at most 1. “Exact” is what the formulas predict, “server's own” what the server said of its "
-    "error without knowing the truth. An unbiased scheme is right on average, so its errors cancel over rounds. Node "
+    "NMSE is the squared distance between estimate and true mean, divided by the mean squared length of the vectors; "
+    "an estimate of zero has at most 1. “Exact” is what the formulas predict, “server's own” what the server said of "
+    "its error without knowing the truth. An unbiased scheme is right on average, so its errors cancel over rounds. Node "
     "state means that a node has to remember something between rounds."
 )
 
@@ -150,12 +150,16 @@ def _table(results: Sequence[Result]) -> str:
         numbers = [number(_number(result.get("bytes_per_node"))), error]
         numbers += [number(_number(result.get(key))) for key in ("exact", "server_estimate")]
         row = f"<td class=wide>{swatch(style_of(name), token(name))} {html.escape(name)}"
-        row += "".join(
-            f'<td class="number" data-name="{head}">{cell}' for head, cell in zip(heads[1:], numbers, strict=False)
-        )
+        row += "".join(_cell(head, cell) for head, cell in zip(heads[1:], numbers, strict=False))
         row += f'<td data-name="unbiased">{"yes" if result.get("unbiased") else "no"}'
         rows.append(f'{row}<td data-name="node state">{"yes" if result.get("node_state") else "no"}')
     return grid(heads, rows, numbers=heads[1:5])
+
+
+def _cell(head: str, cell: str) -> str:
+    """One number; on a narrow screen those not known are left out."""
+    kind = "number unknown" if cell == "–" else "number"
+    return f'<td class="{kind}" data-name="{html.escape(head)}">{cell}'
 
 
 def _source(comparison: Mapping[str, Any]) -> dict[str, str]:

@@ -5,24 +5,19 @@ Colours are names of CSS variables, which the page looks up anew when the theme 
 
 from __future__ import annotations
 
-import html
 import math
-from typing import Any
 
 import numpy as np
 
 from sparsemean.lab.report.extra import optional
-from sparsemean.lab.report.figure import Figure, Line, Mark, Panel, Row
+from sparsemean.lab.report.figure import Figure, Line, Panel, Row
+from sparsemean.lab.report.layout import Json, layout, plain, x_range
 from sparsemean.lab.report.style import style_of, token
 from sparsemean.lab.report.tables import Curve
-from sparsemean.lab.report.ticks import log_ticks
 from sparsemean.lab.report.words import number
 from sparsemean.payload import Doubles
 
-Json = dict[str, Any]
-
 MARKERS_SHOWN = 9
-HEIGHT = 270
 
 
 def library() -> str:
@@ -37,7 +32,7 @@ def drawn(figure: Figure, row: Row, panel: Panel) -> Json:
     traces = [trace for line in panel.lines for trace in draw(figure, row, panel, line)]
     if panel.labels:
         traces.append(_labels(panel))
-    return {"data": traces, "layout": _layout(figure, row, panel)}
+    return {"data": traces, "layout": layout(figure, row, panel)}
 
 
 def _line(figure: Figure, row: Row, panel: Panel, line: Line) -> list[Json]:
@@ -129,12 +124,16 @@ def _hover(figure: Figure, row: Row, value: str) -> str:
 
 
 def _labels(panel: Panel) -> Json:
+    """Names beside points, on the side where there is room."""
+    x = np.array([label.x for label in panel.labels])
+    left = np.log(x) > np.log(x_range(panel)).mean()
+    space = "\u00a0" * 3
     return {
-        "x": [label.x for label in panel.labels],
+        "x": x.tolist(),
         "y": [label.y for label in panel.labels],
-        "text": [plain(label.text) for label in panel.labels],
+        "text": [space + plain(label.text) + space for label in panel.labels],
         "mode": "text",
-        "textposition": "top right",
+        "textposition": ["middle left" if side else "middle right" for side in left.tolist()],
         "textfont": {"color": "--ink", "size": 12},
         "hoverinfo": "skip",
     }
@@ -153,76 +152,6 @@ def band(curve: Curve, floor: float) -> tuple[list[float | None], list[float | N
         xs += [*_numbers(np.concatenate([x, x[::-1]])), None]
         ys += [*_numbers(np.concatenate([high, low[::-1]])), None]
     return xs, ys
-
-
-def _layout(figure: Figure, row: Row, panel: Panel) -> Json:
-    return {
-        "height": HEIGHT,
-        "margin": {"l": 44, "r": 12, "t": 20 if panel.marks else 8, "b": 40},
-        "paper_bgcolor": "--card",
-        "plot_bgcolor": "--card",
-        "font": {"family": "system-ui, sans-serif", "size": 12, "color": "--soft"},
-        "showlegend": False,
-        "hovermode": "closest",
-        "hoverlabel": {"bgcolor": "--card", "bordercolor": "--line", "font": {"color": "--ink"}, "align": "left"},
-        "xaxis": _x_axis(figure, panel),
-        "yaxis": _y_axis(row, panel),
-        "shapes": [_shape(mark) for mark in panel.marks],
-        "annotations": [_annotation(mark) for mark in panel.marks],
-        "barmode": "overlay",
-        "uirevision": "kept",
-    }
-
-
-_AXIS: Json = {
-    "gridcolor": "--grid",
-    "linecolor": "--line",
-    "tickcolor": "--line",
-    "zeroline": False,
-    "showline": True,
-    "ticks": "outside",
-    "automargin": True,
-    "nticks": 7,
-}
-
-
-def _x_axis(figure: Figure, panel: Panel) -> Json:
-    axis = {**_AXIS, "title": {"text": plain(figure.spec.x_label), "standoff": 6}}
-    if figure.spec.x_log:
-        axis["type"] = "log"
-    if panel.ticks:
-        axis |= {"tickvals": list(range(len(panel.ticks))), "ticktext": [plain(tick) for tick in panel.ticks]}
-        axis |= {"showgrid": False, "range": [-0.6, len(panel.ticks) - 0.4]}
-    return axis
-
-
-def _y_axis(row: Row, panel: Panel) -> Json:
-    scale = panel.scale
-    axis = {**_AXIS, "range": [scale.low, scale.high], "type": "linear"}
-    if row.quantity.percent:
-        axis["tickformat"] = ".0%"
-    if scale.log:
-        ticks = log_ticks(scale)
-        axis |= {"type": "log", "range": [math.log10(scale.low), math.log10(scale.high)], "tickmode": "array"}
-        axis |= {"tickvals": [value for value, _ in ticks], "ticktext": [text for _, text in ticks]}
-    return axis
-
-
-def _shape(mark: Mark) -> Json:
-    ends: Json = {"xref": "paper", "x0": 0, "x1": 1} if mark.x is None else {"x0": mark.x - 0.4, "x1": mark.x + 0.4}
-    line = {"color": "--soft", "width": 1.5, "dash": "dash"}
-    return {"type": "line", **ends, "y0": mark.y, "y1": mark.y, "line": line}
-
-
-def _annotation(mark: Mark) -> Json:
-    place: Json = {"xref": "paper", "x": 1, "xanchor": "right"} if mark.x is None else {"x": mark.x}
-    place |= {"y": mark.y, "yanchor": "bottom", "showarrow": False}
-    return {**place, "text": plain(mark.label), "font": {"size": 11, "color": "--soft"}}
-
-
-def plain(text: str) -> str:
-    """Text as plotly must be given it, since it takes some tags for formatting."""
-    return html.escape(" ".join(text.split()), quote=False)
 
 
 def _numbers(values: Doubles) -> list[float | None]:

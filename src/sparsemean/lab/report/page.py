@@ -8,21 +8,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 
-import numpy as np
-
-from sparsemean.lab.report.figure import Figure, Line, Row
+from sparsemean.lab.report.figure import Figure, Row
 from sparsemean.lab.report.interactive import drawn, library
 from sparsemean.lab.report.legend import legend, palette
-from sparsemean.lab.report.style import style_of
-from sparsemean.lab.report.verdicts import grid
-from sparsemean.lab.report.words import number
+from sparsemean.lab.report.numbers import numbers_table
 
 # The browser itself refuses every request; styles and scripts are the ones in this file.
 POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
 
 READING = (
-    "Click a name above a figure to hide or show it, double-click to see it alone. Point at a line to read its values; "
-    "drag to zoom, double-click to go back."
+    "Click or tap a name above a figure to hide or show it, double-click to see it alone. Point at a line to read its "
+    "values; drag to zoom, double-click to go back."
 )
 
 
@@ -70,7 +66,7 @@ def figure_section(figure: Figure, short: str = "") -> Section:
     rows = "".join(_row(figure, place, row) for place, row in enumerate(figure.rows))
     words = paragraphs(figure.takeaway, "takeaway") + paragraphs(figure.spec.caption, "caption")
     notes = "".join(paragraphs(note, "note") for note in figure.notes)
-    table = f"<details><summary>The numbers</summary>{_numbers(figure)}</details>"
+    table = f"<details><summary>The numbers</summary>{numbers_table(figure)}</details>"
     body = f"{words}{legend(figure.series)}{rows}{notes}{table}"
     return Section(f"figure-{figure.name}", short or figure.spec.short or figure.name, figure.spec.title, body)
 
@@ -80,7 +76,7 @@ def run_again(command: str, versions: Iterable[str], attributions: Mapping[str, 
     body = f"<pre><code>{html.escape(command)}</code></pre>" if command else ""
     body += paragraphs(f"Made with sparsemean {', '.join(versions)}.")
     body += "".join(f"<p>{html.escape(name)}: {html.escape(text)}</p>" for name, text in attributions.items())
-    return Section("again", "run it again", "How to run it again, and whose data this is", body)
+    return Section("again", "rerun", "How to run it again, and whose data this is", body)
 
 
 def _section(section: Section) -> str:
@@ -120,37 +116,6 @@ def _plots(figures: Iterable[Figure]) -> str:
     }
     # "<" is the one character by which text could end the script element that it stands in.
     return json.dumps(plots, allow_nan=False, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
-
-
-def _numbers(figure: Figure) -> str:
-    """What the lines say at their ends; of a figure without time, at a few places."""
-    heads, rows = ["setting", "scheme", figure.spec.x_label or "for"], []
-    labels = [row.quantity.short for row in figure.rows]
-    for panels in zip(*(row.panels for row in figure.rows), strict=True):
-        for name in dict.fromkeys(line.name for panel in panels for line in panel.lines):
-            own = [next((line for line in panel.lines if line.name == name), None) for panel in panels]
-            places = _places(figure, next(line for line in own if line))
-            for place in places:
-                at = panels[0].ticks[int(place)] if panels[0].ticks else number(place)
-                cells = [panels[0].title or "–", style_of(name).label]
-                row = "".join(f"<td>{html.escape(cell)}" for cell in cells) + f'<td class="number">{html.escape(at)}'
-                rows.append(row + "".join(f'<td class="number">{_at(line, place)}' for line in own))
-    return grid([*heads, *labels], rows, [heads[2], *labels], cards=False)
-
-
-def _places(figure: Figure, line: Line) -> list[float]:
-    x = line.measured.x
-    if figure.spec.kind == "lines":
-        return [float(x[-1])]
-    return [float(x[i]) for i in np.unique(np.linspace(0, len(x) - 1, min(len(x), 5)).round().astype(int))]
-
-
-def _at(line: Line | None, place: float) -> str:
-    if line is None or place not in line.measured.x:
-        return "–"
-    found = int(np.argmax(line.measured.x == place))
-    mean, error = float(line.measured.mean[found]), float(line.measured.error[found])
-    return number(mean) + (f" ± {number(2 * error)}" if np.isfinite(error) else "")
 
 
 def _asset(name: str) -> str:

@@ -8,11 +8,11 @@ from pathlib import Path
 
 from sparsemean._version import __version__
 from sparsemean.errors import InvalidInput
+from sparsemean.lab.report.catalogue import in_order, spec_of
 from sparsemean.lab.report.compose import compose
 from sparsemean.lab.report.figure import Figure
 from sparsemean.lab.report.page import READING, Section, document, figure_section, paragraphs, run_again
 from sparsemean.lab.report.sources import sources
-from sparsemean.lab.report.catalogue import in_order, spec_of
 from sparsemean.lab.report.tables import Table, read_table
 from sparsemean.lab.report.verdicts import badge, claims_table, counts, theory_table, verdict_of
 
@@ -20,10 +20,10 @@ VERDICTS = ("claims", "theory")
 """Tables that are not figures."""
 
 TERMS = (
-    "Each of n nodes holds a vector of d numbers and sends k of them; the server estimates the mean of the vectors. The "
-    "error of the mean is the squared distance to the true one, smaller is better. R2/R1 tells how alike the vectors are: "
-    "0 if they are orthogonal, n − 1 if all are the same. IID nodes hold data drawn at random, non-IID nodes hold only a "
-    "few classes each."
+    "Each of n nodes holds a vector of d numbers and sends k of them; the server estimates the mean of the vectors. "
+    "The error of the mean is the squared distance to the true one, smaller is better. R2/R1 tells how alike the "
+    "vectors are: 0 if they are orthogonal, n − 1 if all are the same. IID nodes hold data drawn at random, non-IID "
+    "nodes hold only a few classes each."
 )
 
 
@@ -45,13 +45,11 @@ def write_report(
     if len(claims):
         body = paragraphs("What was claimed, and what came out.", "caption")
         found = claims_table(claims, [figure.name for figure in shown])
-        sections.append(Section("findings", "main findings", "Main findings", body + found))
+        sections.append(Section("findings", "findings", "Main findings", body + found))
     elif shown:
-        sections.append(Section("findings", "main findings", "Main findings", _takeaways(shown)))
+        sections.append(Section("findings", "findings", "Main findings", _takeaways(shown)))
     if shown:
-        sections.append(
-            Section("reading", "how to read", "How to read the figures", paragraphs(f"{TERMS}\n\n{READING}"))
-        )
+        sections.append(Section("reading", "reading", "How to read the figures", paragraphs(f"{TERMS}\n\n{READING}")))
     sections += [figure_section(figure) for figure in shown]
     if len(theory):
         text = "z is the distance between measured and exact in standard errors; chance alone rarely exceeds 4."

@@ -62,5 +62,5 @@ def finite(curve: Curve) -> Doubles:
 
 
 def _padded_log(low: float, high: float) -> Scale:
-    pad = max(0.06 * math.log10(high / low), 0.01)
+    pad = max(0.07 * math.log10(high / low), 0.01)
     return Scale(True, low / 10**pad, high * 10**pad)

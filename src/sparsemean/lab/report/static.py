@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import textwrap
-from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from sparsemean.lab.report.compose import compose
 from sparsemean.lab.report.extra import optional
 from sparsemean.lab.report.figure import Figure, Line, Panel, Row
 from sparsemean.lab.report.reproduction import figure_names, read_tables
+from sparsemean.lab.report.sheet import Sheet
 from sparsemean.lab.report.style import Style, style_of
 from sparsemean.lab.report.ticks import log_ticks
 
@@ -60,53 +60,23 @@ def write_figures(
     return tuple(paths)
 
 
-@dataclass(frozen=True)
-class Sheet:
-    """Where everything goes, in inches."""
-
-    columns: int
-    lines: int
-    legend_lines: int
-    note_lines: int
-
-    PANEL = (2.9, 1.75)
-    GAP = (0.55, 0.75)
-    LEFT, RIGHT, TITLE, LINE = 0.75, 0.15, 0.4, 0.21
-
-    @property
-    def width(self) -> float:
-        return self.LEFT + self.columns * (self.PANEL[0] + self.GAP[0]) - self.GAP[0] + self.RIGHT
-
-    @property
-    def head(self) -> float:
-        return self.TITLE + self.LINE * self.legend_lines + 0.2
-
-    @property
-    def height(self) -> float:
-        return self.head + self.lines * (self.PANEL[1] + self.GAP[1]) + self.LINE * self.note_lines
-
-    def place(self, line: int, column: int) -> tuple[float, float, float, float]:
-        """Left, bottom, width and height of a panel, as parts of the sheet."""
-        left = self.LEFT + column * (self.PANEL[0] + self.GAP[0])
-        top = self.head + line * (self.PANEL[1] + self.GAP[1]) + 0.25
-        bottom = self.height - top - self.PANEL[1]
-        return left / self.width, bottom / self.height, self.PANEL[0] / self.width, self.PANEL[1] / self.height
-
-
 def draw(figure: Figure, path: Path) -> None:
     """Write one figure; the suffix of the path says in which format."""
-    columns = max(2, figure.columns)
+    columns = figure.columns
+    panel = (2.9, 1.75) if columns > 1 else (5.4, 2.6)
     lines = [-(-len(row.panels) // columns) for row in figure.rows]
-    entries = max(1, round(1.1 * columns))
-    notes = [line for note in figure.notes for line in textwrap.wrap(note, 52 * columns)]
-    sheet = Sheet(columns, sum(lines), -(-len(figure.series) // entries), len(notes))
+    width = Sheet(columns, 0, 0, 0, panel).width
+    notes = [line for note in figure.notes for line in textwrap.wrap(note, int(15 * width))]
+    longest = max(len(style_of(name).label) for name in figure.series)
+    entries = max(1, int(width / (0.7 + 0.075 * longest)))
+    sheet = Sheet(columns, sum(lines), -(-len(figure.series) // entries), len(notes), panel)
     with optional("matplotlib", PURPOSE).rc_context(_SETTINGS):
         canvas = optional("matplotlib.figure", PURPOSE).Figure(figsize=(sheet.width, sheet.height), dpi=150)
         line = 0
         for row, height in zip(figure.rows, lines, strict=True):
-            for i, panel in enumerate(row.panels):
+            for i, shown in enumerate(row.panels):
                 axes = canvas.add_axes(sheet.place(line + i // columns, i % columns))
-                _panel(figure, row, panel, axes)
+                _panel(figure, row, shown, axes)
                 if i % columns == 0:
                     axes.set_ylabel("\n".join(textwrap.wrap(row.quantity.short, 26)))
             line += height

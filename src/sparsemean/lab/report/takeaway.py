@@ -77,7 +77,7 @@ def _agreement(figure: Figure) -> str:
     if not distances.size:
         return ""
     return (
-        f"Of {distances.size} measured points, half lie within {100 * np.median(distances):.2g} % of the exact formula; "
+        f"Of {distances.size} measured points, half lie within {100 * np.median(distances):.2g} % of the formula; "
         f"the farthest is {100 * distances.max():.2g} % off."
     )
 

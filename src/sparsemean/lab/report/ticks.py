@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 from sparsemean.lab.report.figure import Scale
 from sparsemean.lab.report.words import power_of_ten
 
 
 def log_ticks(scale: Scale) -> list[tuple[float, str]]:
-    """Value and text: powers of ten, between them 1-2-5 where it spans little, and round numbers where less still.
+    """Value and text: powers of ten, with 2 and 5 between where these are too few, and else evenly spaced numbers.
 
     >>> [text for _, text in log_ticks(Scale(True, 2e-9, 3.0))]
     ['10⁻⁸', '10⁻⁶', '10⁻⁴', '10⁻²', '1']
@@ -19,25 +20,31 @@ def log_ticks(scale: Scale) -> list[tuple[float, str]]:
     ['0.35', '0.4', '0.45', '0.5', '0.55', '0.6']
     """
     low, high = math.log10(scale.low), math.log10(scale.high)
-    decades = high - low
-    if decades < 0.75:
-        values = _round_numbers(scale)
-    else:
-        powers = range(math.floor(low), math.ceil(high) + 1)
-        step = math.ceil(decades / 6)
-        steps = (1, 2, 5) if decades < 2.2 else (1,)
-        values = [factor * 10.0**power for power in powers if power % step == 0 for factor in steps]
-    # A hair of tolerance: a bound that is meant to be a tick may be off by rounding.
-    shown = [value for value in values if scale.low * (1 - 1e-9) <= value <= scale.high * (1 + 1e-9)]
+    powers = range(math.floor(low), math.ceil(high) + 1)
+    step = math.ceil((high - low) / 6)
+    shown: list[float] = []
+    if high - low > 0.75:
+        for factors in ((1.0,), (1.0, 2.0, 5.0)):
+            values = (factor * 10.0**power for power in powers if power % step == 0 for factor in factors)
+            shown = shown if len(shown) > 2 else _within(scale, values)
+    shown = shown if len(shown) > 2 else _evenly(scale)
     plain = all(1e-3 * (1 - 1e-9) <= value < 1e5 for value in shown)
     return [(value, f"{value:.10g}" if plain else _text(value)) for value in shown]
 
 
-def _round_numbers(scale: Scale) -> list[float]:
-    rough = (scale.high - scale.low) / 5
-    unit = 10.0 ** math.floor(math.log10(rough))
-    step = next(unit * factor for factor in (1, 2, 5, 10) if unit * factor >= rough * 0.99)
-    return [step * count for count in range(math.ceil(scale.low / step), math.floor(scale.high / step) + 1)]
+def _within(scale: Scale, values: Iterable[float]) -> list[float]:
+    # A hair of tolerance: a bound that is meant to be a tick may be off by rounding.
+    return [value for value in values if scale.low * (1 - 1e-9) <= value <= scale.high * (1 + 1e-9)]
+
+
+def _evenly(scale: Scale) -> list[float]:
+    """Multiples of the largest of 1, 2, 5, 10, … of which at least four lie within."""
+    unit = 10.0 ** math.floor(math.log10(scale.high - scale.low))
+    for step in (unit * factor for factor in (1.0, 0.5, 0.2, 0.1, 0.05)):
+        first, last = math.ceil(scale.low / step - 1e-9), math.floor(scale.high / step + 1e-9)
+        if last - first >= 3:
+            break
+    return [step * count for count in range(first, last + 1)]
 
 
 def _text(value: float) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sparsemean.lab.experiments.catalogue.scale import Scale
-from sparsemean.lab.experiments.catalogue.schemes import PAPER, SPARSE
+from sparsemean.lab.experiments.catalogue.schemes import BASELINES, SPARSE
 from sparsemean.lab.experiments.setting import EXACT, Setting
 
 SPLITS = ("iid", "non-iid")
@@ -19,13 +19,9 @@ def power_iteration(scale: Scale, seed: int) -> list[Setting]:
     ]
 
 
-def power_setting(
-    scale: Scale, seed: int, scheme: str, share: float | None, split: str, figure: str
-) -> Setting:
+def power_setting(scale: Scale, seed: int, scheme: str, share: float | None, split: str, figure: str) -> Setting:
     """One run of power iteration; the same in every figure."""
-    return Setting(
-        figure, "power-iteration", scale.images, scheme, share, seed, scale.power_rounds, split, scale.nodes
-    )
+    return Setting(figure, "power-iteration", scale.images, scheme, share, seed, scale.power_rounds, split, scale.nodes)
 
 
 def kmeans(scale: Scale, seed: int) -> list[Setting]:
@@ -58,10 +54,10 @@ def quadratic(scale: Scale, seed: int) -> list[Setting]:
             options=(("rate", rate), ("values", "float64")),
         )
         for rate in (0.1, 0.05)
-        for scheme, share in ((EXACT, None), ("rand-k", 0.1), ("wangni", 0.1), ("induced", 0.1), ("rand-k-temporal", 0.1))
+        for scheme, share in ((EXACT, None), *((name, 0.1) for name in (*BASELINES, "rand-k-temporal")))
     ]
 
 
 def with_shares(shares: tuple[float, ...]) -> list[tuple[str, float | None]]:
     """Every scheme at every share; the exact mean once."""
-    return [(PAPER[0], None), *((scheme, share) for share in shares for scheme in SPARSE)]
+    return [(EXACT, None), *((scheme, share) for share in shares for scheme in SPARSE)]

@@ -25,6 +25,4 @@ def shared_memory(scale: Scale, seed: int) -> list[Setting]:
 
 def variants(scale: Scale, seed: int) -> list[Setting]:
     """Other memories, and Top-k nodes."""
-    return [
-        power_setting(scale, seed, scheme, 0.1, split, "variants") for split in SPLITS for scheme in VARIANTS
-    ]
+    return [power_setting(scale, seed, scheme, 0.1, split, "variants") for split in SPLITS for scheme in VARIANTS]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from sparsemean.lab.experiments.setting import EXACT
 from sparsemean.schemes import names
 from sparsemean.wire.values import KINDS
 
@@ -17,7 +16,6 @@ SPARSE = (
     "induced",
 )
 """All of the paper's."""
-PAPER = (EXACT, *SPARSE)
 
 VARIANTS = (
     "rand-k",
@@ -38,7 +36,5 @@ BEYOND = tuple(
 )
 """Not the paper's; they join the figures that they belong to as soon as the library has them."""
 
-FEWER_BITS = tuple(
-    f"{name} int8" for name in ("rand-k", "rand-k-spatial-avg", "rand-k-temporal") if "int8" in KINDS
-)
+FEWER_BITS = tuple(f"{name} int8" for name in ("rand-k", "rand-k-spatial-avg", "rand-k-temporal") if "int8" in KINDS)
 """More coordinates for the same bytes, where the wire knows the format."""

@@ -1,2 +1,29 @@
+"""Every claim of the paper, one sentence each, judged by the tables of a run."""
+
+from __future__ import annotations
+
 from pathlib import Path
-def judge_all(tables: Path) -> Path: return tables/"claims.csv"
+
+from sparsemean.lab.experiments.claims import appendices, evaluation, introduction, spatial, temporal
+from sparsemean.lab.experiments.claims.claim import COLUMNS, Claim
+from sparsemean.lab.experiments.claims.evidence import Tables
+from sparsemean.lab.experiments.tables import write_table
+
+__all__ = ["CLAIMS", "Claim", "Tables", "judge_all"]
+
+CLAIMS: tuple[Claim, ...] = (
+    *introduction.CLAIMS,
+    *spatial.CLAIMS,
+    *temporal.CLAIMS,
+    *evaluation.CLAIMS,
+    *appendices.CLAIMS,
+)
+"""In the paper's order."""
+
+
+def judge_all(tables: Path) -> Path:
+    """Judge every claim by the tables in the folder, and write ``claims.csv`` beside them."""
+    found = Tables(tables)
+    path = tables / "claims.csv"
+    write_table(path, [claim.row(found) for claim in CLAIMS], COLUMNS)
+    return path

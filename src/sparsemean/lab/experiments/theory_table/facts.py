@@ -23,8 +23,8 @@ def facts(trials: int, seed: int) -> list[Row]:
         same("node-state-others", f"the same of {', '.join(STATEFUL)}", _stateful(STATEFUL), len(STATEFUL)),
         same("unbiased", f"unbiased schemes of {', '.join(UNBIASED)}", _unbiased(UNBIASED), len(UNBIASED)),
         same("biased", f"unbiased schemes of {', '.join(BIASED)}", _unbiased(BIASED), 0),
-        same("compatible-top-k", "of Spatial and PerNode, how many accept Top-k's samples", _accepting(TopK(0.1)), 2),
-        same("compatible-wangni", "of Spatial and PerNode, how many accept Wangni's values", _accepting(Wangni(0.1)), 0),
+        same("compatible-top-k", "of Spatial and PerNode, how many take Top-k's samples", _accepting(TopK(0.1)), 2),
+        same("compatible-wangni", "of Spatial and PerNode, how many take Wangni's values", _accepting(Wangni(0.1)), 0),
     ]
 
 

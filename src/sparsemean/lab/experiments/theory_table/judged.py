@@ -51,5 +51,5 @@ def _row(
     se: float | None = None,
     z: float | None = None,
 ) -> Row:
-    number: Row = {"measured": measured, "se": se, "relation": relation, "exact": exact, "z": z}
+    number: Row = {"measured": float(measured), "se": se, "relation": relation, "exact": exact, "z": z}
     return {"statement": statement, "setting": setting, **number, "passed": "yes" if passed else "no"}

@@ -7,7 +7,7 @@ import numpy as np
 from sparsemean import theory
 from sparsemean.lab.experiments.setting import Row
 from sparsemean.lab.experiments.theory_table.judged import equal
-from sparsemean.lab.experiments.theory_table.material import alike, day, told
+from sparsemean.lab.experiments.theory_table.material import affordable, alike, day, told
 from sparsemean.run import Run
 from sparsemean.schemes import named
 from sparsemean.simulation import simulate
@@ -20,7 +20,7 @@ def knows(trials: int, seed: int) -> list[Row]:
         n, dim = vectors.shape
         r1, r2 = theory.correlation(vectors)
         run = Run(named("rand-k-spatial-avg", 0.1, values="float64"), dim, seed)
-        played = simulate(run, np.broadcast_to(vectors, (trials, n, dim)))
+        played = simulate(run, np.broadcast_to(vectors, (affordable(trials, vectors), n, dim)))
         heard = [estimate.correlation for estimate in played if estimate.correlation is not None]
         exact = theory.spatial_mse(r1, r2, n, run.share or 0.0, "avg")
         text = f"{told(vectors)}, k/d = {run.share:.3g}"

@@ -21,6 +21,7 @@
     const { data, layout } = coloured(figures[plot.dataset.plot], getComputedStyle(document.documentElement));
     const off = hidden(plot);
     for (const trace of data) trace.visible = !off.has(trace.legendgroup);
+    if (plot.dataset.drawn && layout.yaxis.tickmode) layout.yaxis.tickmode = plot.layout.yaxis.tickmode;
     layout.dragmode = touch.matches ? false : "zoom"; // a finger scrolls the page
     Plotly.react(plot, data, layout, config);
     if (plot.dataset.drawn) return;

@@ -1,0 +1,278 @@
+"""Appendices B (second half), C and D."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sparsemean.lab.experiments.claims.check import Check, of_factors, of_number, of_values
+from sparsemean.lab.experiments.claims.claim import Claim
+from sparsemean.lab.experiments.claims.evaluation import AVG, BASELINES, TEMPORAL, beaten
+from sparsemean.lab.experiments.claims.evidence import (
+    Summary,
+    Tables,
+    compared,
+    early,
+    factors,
+    first,
+    late,
+    stated,
+    told,
+)
+from sparsemean.lab.experiments.claims.temporal import SHARED
+
+ALIKE = (0.5, 2.0)
+"""Factors between these count as equally well."""
+
+
+def _ratios(tables: Tables, split: str, summary: Summary, limit_of_n: float, offset: float = 0.0) -> list[Check]:
+    """R2/R1 over the rounds, above ``limit_of_n`` · n + offset."""
+    checks = []
+    data_and_nodes = {(row["data"], int(row["nodes"])) for row in tables.rows("ratio-rounds", split=split)}
+    for data, nodes in sorted(data_and_nodes):
+        found = tables.per_seed("ratio-rounds", "ratio", summary, data=data, split=split)
+        limit = limit_of_n * nodes + offset
+        checks.append(of_values(f"{data} {split}: R2/R1, n = {nodes}", list(found.values()), ">", limit))
+    return checks
+
+
+def _drop(tables: Tables) -> list[Check]:
+    checks = []
+    for data in sorted({row["data"] for row in tables.rows("ratio-rounds", split="non-iid")}):
+        alike = tables.per_seed("ratio-rounds", "ratio", late, data=data, split="iid")
+        unlike = tables.per_seed("ratio-rounds", "ratio", late, data=data, split="non-iid")
+        begun = tables.per_seed("ratio-rounds", "ratio", first, data=data, split="non-iid")
+        if found := factors(unlike, alike):
+            checks.append(of_factors(f"{data}: late R2/R1, non-iid over iid", found, "<", 1.0))
+        if found := factors(unlike, begun):
+            checks.append(of_factors(f"{data} non-iid: late R2/R1 over the first round's", found, "<", 1.0))
+    return checks
+
+
+def _across_splits(tables: Tables, scheme: str) -> dict[float, list[float]]:
+    """Share → late error of the mean, non-IID over IID, one per seed."""
+    return {
+        share: factors(
+            tables.per_seed("power-iteration", "mse", late, scheme=scheme, share=share, split="non-iid"),
+            tables.per_seed("power-iteration", "mse", late, scheme=scheme, share=share, split="iid"),
+        )
+        for share in sorted({float(panel["share"]) for panel in tables.panels("power-iteration")})
+    }
+
+
+def _equally_well(tables: Tables) -> list[Check]:
+    checks = []
+    for share, found in _across_splits(tables, TEMPORAL).items():
+        if found:
+            what = f"k/d={share:g}: late mse of {TEMPORAL}, non-iid over iid"
+            checks += [of_factors(what, found, ">", ALIKE[0]), of_factors(what, found, "<", ALIKE[1])]
+    return checks
+
+
+def _affected(tables: Tables) -> list[Check]:
+    return [
+        of_factors(f"k/d={share:g}: late mse of {AVG}, non-iid over iid", found, ">", 1.0)
+        for share, found in _across_splits(tables, AVG).items()
+        if found
+    ]
+
+
+def _most_cases(tables: Tables) -> list[Check]:
+    """The share of comparisons that Temporal wins, by the K-means objective."""
+    checks = beaten(tables, "kmeans", [TEMPORAL], tables.panels("kmeans"), ["objective"])
+    if not checks:
+        return []
+    won = sum(check.holds is True for check in checks) / len(checks)
+    return [of_number(f"share of {len(checks)} comparisons with baselines that {TEMPORAL} wins", won, ">", 0.5)]
+
+
+def _spatial_non_iid(tables: Tables) -> list[Check]:
+    """Not worse than the baselines by more than a twentieth."""
+    return beaten(tables, "kmeans", [AVG], tables.panels("kmeans", split="non-iid"), ["objective"], limit=1.05)
+
+
+def _diverging(tables: Tables) -> list[Check]:
+    checks = []
+    for panel in tables.panels("kmeans", share=0.05):
+        for scheme in BASELINES:
+            pick = {**panel, "scheme": scheme}
+            found = factors(
+                tables.per_seed("kmeans", "objective", late, **pick),
+                tables.per_seed("kmeans", "objective", min, **pick),
+            )
+            if found:
+                what = f"kmeans {told(panel)}: late objective of {scheme} over its own best"
+                checks.append(of_factors(what, found, ">", 1.05))
+    return checks
+
+
+def _accuracy(tables: Tables) -> list[Check]:
+    """Late test accuracy of Temporal less that of the best baseline."""
+    checks = []
+    for panel in tables.panels("logistic"):
+        own = tables.per_seed("logistic", "test_accuracy", late, scheme=TEMPORAL, **panel)
+        others = [tables.per_seed("logistic", "test_accuracy", late, scheme=name, **panel) for name in BASELINES]
+        lead = [own[seed] - max(other[seed] for other in others) for seed in own if all(seed in o for o in others)]
+        if lead:
+            what = f"logistic {told(panel)}: test accuracy of {TEMPORAL} less that of the best baseline"
+            checks.append(of_values(what, lead, ">", 0.02))
+    return checks
+
+
+def _robust(tables: Tables) -> list[Check]:
+    exact = tables.per_seed("logistic", "test_accuracy", late, scheme="exact")
+    found = factors(tables.per_seed("logistic", "test_accuracy", late, scheme="rand-k", share=0.02), exact)
+    what = "logistic k/d=0.02: test accuracy of rand-k over that with exact means"
+    return [of_factors(what, found, ">", 0.8)] if found else []
+
+
+def _middle(values: Sequence[float]) -> float:
+    """The mean of the second quarter of the rounds."""
+    some = values[len(values) // 4 : len(values) // 2] or values
+    return sum(some) / len(some)
+
+
+def _not_to_zero(tables: Tables) -> list[Check]:
+    """Late over middle error: near 1 on a floor, far below it while decaying."""
+    checks = []
+    for panel in tables.panels("power-iteration", split="iid"):
+        for scheme, relation in ((SHARED, ">"), (TEMPORAL, "<")):
+            pick = {**panel, "scheme": scheme}
+            found = factors(
+                tables.per_seed("power-iteration", "mse", late, **pick),
+                tables.per_seed("power-iteration", "mse", _middle, **pick),
+            )
+            if found:
+                what = f"{told(panel)}: error of the last quarter over that of the second, {scheme}"
+                checks.append(of_factors(what, found, relation, 0.5))
+    return checks
+
+
+CLAIMS = (
+    Claim(
+        "ratio-maximum",
+        "Appendix B",
+        "With IID data R2/R1 quickly reaches almost its maximum n − 1 (here: 90 % of it).",
+        lambda tables: _ratios(tables, "iid", early, 0.9, -0.9),
+    ),
+    Claim(
+        "ratio-half",
+        "Appendix B",
+        "With non-IID data R2/R1 stays above n/2 in every round.",
+        lambda tables: _ratios(tables, "non-iid", min, 0.5),
+    ),
+    Claim(
+        "ratio-half-avg",
+        "Appendix B",
+        "So Rand-k-Spatial(Avg) outperforms Rand-k in power iteration with non-IID data too.",
+        lambda tables: [
+            check
+            for column in ("objective", "mse")
+            for check in compared(
+                *(tables, "power-iteration", column, [AVG], ["rand-k"]),
+                tables.panels("power-iteration", split="non-iid"),
+            )
+        ],
+    ),
+    Claim(
+        "ratio-drop",
+        "Appendix B",
+        "With non-IID data R2/R1 is lower than with IID data, and drops over the rounds.",
+        _drop,
+    ),
+    Claim(
+        "power-iteration-all",
+        "Appendix C, power iteration",
+        "Spatial(Avg) and Temporal outperform the baselines in all settings: k = 0.05d, 0.1d, 0.2d, IID and non-IID.",
+        lambda tables: beaten(tables, "power-iteration", (AVG, TEMPORAL), tables.panels("power-iteration")),
+    ),
+    Claim(
+        "temporal-splits",
+        "Appendix C, power iteration",
+        "Rand-k-Temporal performs equally well with IID and non-IID data (here: errors within a factor 2).",
+        _equally_well,
+    ),
+    Claim(
+        "spatial-splits",
+        "Appendix C, power iteration",
+        "Rand-k-Spatial(Avg) is affected by the split, and performs best with IID data.",
+        _affected,
+    ),
+    Claim(
+        "kmeans-temporal",
+        "Appendix C, K-means",
+        "Rand-k-Temporal outperforms the baselines in most cases.",
+        _most_cases,
+    ),
+    Claim(
+        "kmeans-spatial",
+        "Appendix C, K-means",
+        "Rand-k-Spatial(Avg) outperforms the baselines with IID data.",
+        lambda tables: beaten(tables, "kmeans", [AVG], tables.panels("kmeans", split="iid"), ["objective"]),
+    ),
+    Claim(
+        "kmeans-spatial-non-iid",
+        "Appendix C, K-means",
+        "Rand-k-Spatial(Avg) performs as well as the baselines with non-IID data (here: at most 5 % worse).",
+        _spatial_non_iid,
+    ),
+    Claim(
+        "kmeans-diverge",
+        "Appendix C, K-means",
+        "The baselines start to diverge at k = 0.05d (here: end 5 % above their own best objective).",
+        _diverging,
+    ),
+    Claim(
+        "logistic-all",
+        "Appendix C, logistic regression",
+        "Rand-k-Temporal has lower training loss than the baselines at k = 0.005d, 0.01d and 0.02d.",
+        lambda tables: beaten(tables, "logistic", [TEMPORAL], tables.panels("logistic"), ["objective"]),
+    ),
+    Claim(
+        "logistic-accuracy",
+        "Appendix C, logistic regression",
+        "Rand-k-Temporal has 2-3 % higher test accuracy than the baselines in all cases (here: at least 2 %).",
+        _accuracy,
+    ),
+    Claim(
+        "logistic-robust",
+        "Appendix C, logistic regression",
+        "Gradients of the logistic regression are robust to compression (here: Rand-k at 0.02d keeps 80 % of the "
+        "accuracy).",
+        _robust,
+    ),
+    Claim(
+        "shared-fast",
+        "Appendix D",
+        "The O(d) memory reaches a lower error in fewer rounds (here: 3 to 10) than all other schemes.",
+        lambda tables: compared(
+            *(tables, "power-iteration", "mse", [SHARED], (*BASELINES, AVG, TEMPORAL)),
+            tables.panels("power-iteration", split="iid"),
+            summary=early,
+        ),
+    ),
+    Claim(
+        "shared-floor",
+        "Appendix D, caption",
+        "Its error floor is lower than that of the schemes that do not use temporal information.",
+        lambda tables: compared(
+            *(tables, "power-iteration", "mse", [SHARED], (*BASELINES, AVG)),
+            tables.panels("power-iteration", split="iid"),
+        ),
+    ),
+    Claim(
+        "shared-not-zero",
+        "Appendix D",
+        "Its error does not decay to zero, as that of Rand-k-Temporal with full storage does.",
+        _not_to_zero,
+    ),
+    Claim(
+        "shared-safe",
+        "Appendix D",
+        "The O(d) memory can be used wherever the O(nd) memory can (its feedback factor stays below 1).",
+        lambda tables: [
+            *stated(tables, "feedback", "<", 1.0),
+            *compared(tables, "logistic", "mse", [SHARED], ["rand-k"], tables.panels("logistic")),
+        ],
+        "Implied, not stated: the appendix tests n = 100 and k ≥ 0.05d alone. It diverges where (d/k − 1)/n ≥ 1.",
+    ),
+)
