@@ -158,7 +158,11 @@ class Browser:
 
     def requests(self) -> list[str]:
         """The addresses the page asked for, but for those that are their own content."""
-        asked = [event["params"]["request"]["url"] for event in self.events if event.get("method") == "Network.requestWillBeSent"]
+        asked = [
+            event["params"]["request"]["url"]
+            for event in self.events
+            if event.get("method") == "Network.requestWillBeSent"
+        ]
         return [url for url in asked if not url.startswith(("data:", "blob:"))]
 
     def picture(self, path: Path, whole: bool = True) -> None:

@@ -121,7 +121,12 @@ def mse_vs_ratio(seeds: int) -> Iterable[Row]:
     """Ten vectors of length one; the errors are those of Theorem 1."""
     rng = np.random.default_rng(2)
     for share, ratio, seed in itertools.product((0.01, 0.1, 0.5), np.linspace(-1, 9, 26).tolist(), range(seeds)):
-        decoders = {"rand-k": "one", "rand-k-spatial-max": "max", "rand-k-spatial-avg": "avg", "rand-k-spatial-opt": ratio}
+        decoders = {
+            "rand-k": "one",
+            "rand-k-spatial-max": "max",
+            "rand-k-spatial-avg": "avg",
+            "rand-k-spatial-opt": ratio,
+        }
         for scheme, T in decoders.items():
             exact = theory.spatial_mse(10.0, 10.0 * ratio, 10, share, max(T, -0.99) if isinstance(T, float) else T)
             yield row(
@@ -202,7 +207,9 @@ def equal_bytes(seeds: int, rounds: int) -> Iterable[Row]:
 
 
 def theory_rows(count: int = 9) -> Iterable[Row]:
-    for i, (n, share) in enumerate(itertools.islice(itertools.cycle(itertools.product((2, 10, 100), (0.01, 0.1, 0.5))), count)):
+    for i, (n, share) in enumerate(
+        itertools.islice(itertools.cycle(itertools.product((2, 10, 100), (0.01, 0.1, 0.5))), count)
+    ):
         exact = 0.1 / share
         yield {
             "statement": ("theorem-1", "theorem-3", "theorem-4")[i % 3],
@@ -252,7 +259,9 @@ def comparison(rounds: int = 20) -> dict[str, object]:
             "unbiased": name not in ("top-k", "lag"),
             "node_state": name in ("diana", "lag"),
             "nmse_by_round": [
-                levels[name] * (1 + 3 * math.exp(-t / 3)) if math.isfinite(levels[name]) else (10.0**t if t < 9 else math.inf)
+                levels[name] * (1 + 3 * math.exp(-t / 3))
+                if math.isfinite(levels[name])
+                else (10.0**t if t < 9 else math.inf)
                 for t in range(rounds)
             ],
         }

@@ -24,6 +24,12 @@ from sparsemean.schemes import named, names
 COLUMNS = ["scheme", "bytes", "NMSE", "±", "exact", "server's own", "unbiased", "node state"]
 
 
+def _completed(incomplete: str) -> list[str]:
+    """Lists that the last, half-incomplete name may end in."""
+    before, comma, last = incomplete.rpartition(",")
+    return [before + comma + name for name in names() if name.startswith(last)]
+
+
 def compare_command(
     source: Annotated[
         str,
@@ -35,7 +41,10 @@ def compare_command(
     share: Annotated[str | None, typer.Option(help="Share of the coordinates each node may send, e.g. 10%.")] = None,
     bytes: Annotated[str | None, typer.Option(help="Bytes per node and round, header included, e.g. 4KB.")] = None,
     rounds: Annotated[int | None, typer.Option(min=1, help="Use only the first rounds.")] = None,
-    schemes: Annotated[str | None, typer.Option(help="Names separated by commas; all by default.")] = None,
+    schemes: Annotated[
+        str | None,
+        typer.Option(help="Names separated by commas; all by default.", autocompletion=_completed),
+    ] = None,
     weights: Annotated[Path | None, typer.Option(help="A .npy or .csv file with one weight per node.")] = None,
     seeds: Annotated[int, typer.Option(min=1, help="How often to repeat with other random coordinates.")] = 5,
     report: Annotated[Path | None, typer.Option(help="Write the report page here.")] = None,

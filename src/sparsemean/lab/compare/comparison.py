@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sparsemean.errors import DivergenceWarning, InvalidInput
-from sparsemean.lab.compare.budget import Budget, scheme_within
+from sparsemean.lab.compare.budget import WHOLE_VECTORS, Budget, scheme_within
 from sparsemean.lab.compare.likeness import Likeness, likeness
 from sparsemean.lab.tasks import Stream
 from sparsemean.lab.trace import Trace, play
@@ -84,7 +84,7 @@ def compare(
     alike = likeness(rounds)
     wanted = {name: scheme_within(name, budget, rounds[0], alike.ratio) for name in schemes or names()}
     fitting = {name: scheme for name, scheme in wanted.items() if scheme is not None}
-    if not fitting:
+    if len(fitting) < len(wanted) and set(fitting) <= set(WHOLE_VECTORS):
         raise InvalidInput("the budget is too small for every scheme: a payload has a header of 64 bytes and one value")
     given = None if weights is None else np.asarray(weights, np.float64)
     energy = float(np.sum(np.average(np.sum(rounds**2, axis=2), axis=1, weights=given)))

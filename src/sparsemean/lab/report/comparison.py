@@ -77,8 +77,8 @@ def write_compare_report(comparison: Mapping[str, Any], path: str | PathLike[str
 _TERMS = (
     "NMSE is the squared distance between estimate and true mean, divided by the mean squared length of the vectors; "
     "an estimate of zero has at most 1. “Exact” is what the formulas predict, “server's own” what the server said of "
-    "its error without knowing the truth. An unbiased scheme is right on average, so its errors cancel over rounds. Node "
-    "state means that a node has to remember something between rounds."
+    "its error without knowing the truth. An unbiased scheme is right on average, so its errors cancel over rounds. "
+    "Node state means that a node has to remember something between rounds."
 )
 
 

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sparsemean.lab.experiments.claims import appendices, evaluation, introduction, spatial, temporal
+from sparsemean.lab.experiments.claims import (
+    appendix_c,
+    appendix_d,
+    case_study,
+    evaluation,
+    introduction,
+    similarity,
+    simulation,
+    spatial,
+    temporal,
+)
 from sparsemean.lab.experiments.claims.claim import COLUMNS, Claim
 from sparsemean.lab.experiments.claims.evidence import Tables
 from sparsemean.lab.experiments.tables import write_table
@@ -14,11 +24,15 @@ __all__ = ["CLAIMS", "Claim", "Tables", "judge_all"]
 CLAIMS: tuple[Claim, ...] = (
     *introduction.CLAIMS,
     *spatial.CLAIMS,
+    *simulation.CLAIMS,
+    *similarity.CLAIMS,
     *temporal.CLAIMS,
+    *case_study.CLAIMS,
     *evaluation.CLAIMS,
-    *appendices.CLAIMS,
+    *appendix_c.CLAIMS,
+    *appendix_d.CLAIMS,
 )
-"""In the paper's order."""
+"""About in the paper's order."""
 
 
 def judge_all(tables: Path) -> Path:

@@ -1,51 +1,14 @@
-"""Appendices B (second half), C and D."""
+"""Appendix C: all shares and splits."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 from sparsemean.lab.experiments.claims.check import Check, of_factors, of_number, of_values
 from sparsemean.lab.experiments.claims.claim import Claim
 from sparsemean.lab.experiments.claims.evaluation import AVG, BASELINES, TEMPORAL, beaten
-from sparsemean.lab.experiments.claims.evidence import (
-    Summary,
-    Tables,
-    compared,
-    early,
-    factors,
-    first,
-    late,
-    stated,
-    told,
-)
-from sparsemean.lab.experiments.claims.temporal import SHARED
+from sparsemean.lab.experiments.claims.evidence import Tables, factors, late, told
 
 ALIKE = (0.5, 2.0)
 """Factors between these count as equally well."""
-
-
-def _ratios(tables: Tables, split: str, summary: Summary, limit_of_n: float, offset: float = 0.0) -> list[Check]:
-    """R2/R1 over the rounds, above ``limit_of_n`` · n + offset."""
-    checks = []
-    data_and_nodes = {(row["data"], int(row["nodes"])) for row in tables.rows("ratio-rounds", split=split)}
-    for data, nodes in sorted(data_and_nodes):
-        found = tables.per_seed("ratio-rounds", "ratio", summary, data=data, split=split)
-        limit = limit_of_n * nodes + offset
-        checks.append(of_values(f"{data} {split}: R2/R1, n = {nodes}", list(found.values()), ">", limit))
-    return checks
-
-
-def _drop(tables: Tables) -> list[Check]:
-    checks = []
-    for data in sorted({row["data"] for row in tables.rows("ratio-rounds", split="non-iid")}):
-        alike = tables.per_seed("ratio-rounds", "ratio", late, data=data, split="iid")
-        unlike = tables.per_seed("ratio-rounds", "ratio", late, data=data, split="non-iid")
-        begun = tables.per_seed("ratio-rounds", "ratio", first, data=data, split="non-iid")
-        if found := factors(unlike, alike):
-            checks.append(of_factors(f"{data}: late R2/R1, non-iid over iid", found, "<", 1.0))
-        if found := factors(unlike, begun):
-            checks.append(of_factors(f"{data} non-iid: late R2/R1 over the first round's", found, "<", 1.0))
-    return checks
 
 
 def _across_splits(tables: Tables, scheme: str) -> dict[float, list[float]]:
@@ -125,60 +88,7 @@ def _robust(tables: Tables) -> list[Check]:
     return [of_factors(what, found, ">", 0.8)] if found else []
 
 
-def _middle(values: Sequence[float]) -> float:
-    """The mean of the second quarter of the rounds."""
-    some = values[len(values) // 4 : len(values) // 2] or values
-    return sum(some) / len(some)
-
-
-def _not_to_zero(tables: Tables) -> list[Check]:
-    """Late over middle error: near 1 on a floor, far below it while decaying."""
-    checks = []
-    for panel in tables.panels("power-iteration", split="iid"):
-        for scheme, relation in ((SHARED, ">"), (TEMPORAL, "<")):
-            pick = {**panel, "scheme": scheme}
-            found = factors(
-                tables.per_seed("power-iteration", "mse", late, **pick),
-                tables.per_seed("power-iteration", "mse", _middle, **pick),
-            )
-            if found:
-                what = f"{told(panel)}: error of the last quarter over that of the second, {scheme}"
-                checks.append(of_factors(what, found, relation, 0.5))
-    return checks
-
-
 CLAIMS = (
-    Claim(
-        "ratio-maximum",
-        "Appendix B",
-        "With IID data R2/R1 quickly reaches almost its maximum n − 1 (here: 90 % of it).",
-        lambda tables: _ratios(tables, "iid", early, 0.9, -0.9),
-    ),
-    Claim(
-        "ratio-half",
-        "Appendix B",
-        "With non-IID data R2/R1 stays above n/2 in every round.",
-        lambda tables: _ratios(tables, "non-iid", min, 0.5),
-    ),
-    Claim(
-        "ratio-half-avg",
-        "Appendix B",
-        "So Rand-k-Spatial(Avg) outperforms Rand-k in power iteration with non-IID data too.",
-        lambda tables: [
-            check
-            for column in ("objective", "mse")
-            for check in compared(
-                *(tables, "power-iteration", column, [AVG], ["rand-k"]),
-                tables.panels("power-iteration", split="non-iid"),
-            )
-        ],
-    ),
-    Claim(
-        "ratio-drop",
-        "Appendix B",
-        "With non-IID data R2/R1 is lower than with IID data, and drops over the rounds.",
-        _drop,
-    ),
     Claim(
         "power-iteration-all",
         "Appendix C, power iteration",
@@ -239,40 +149,5 @@ CLAIMS = (
         "Gradients of the logistic regression are robust to compression (here: Rand-k at 0.02d keeps 80 % of the "
         "accuracy).",
         _robust,
-    ),
-    Claim(
-        "shared-fast",
-        "Appendix D",
-        "The O(d) memory reaches a lower error in fewer rounds (here: 3 to 10) than all other schemes.",
-        lambda tables: compared(
-            *(tables, "power-iteration", "mse", [SHARED], (*BASELINES, AVG, TEMPORAL)),
-            tables.panels("power-iteration", split="iid"),
-            summary=early,
-        ),
-    ),
-    Claim(
-        "shared-floor",
-        "Appendix D, caption",
-        "Its error floor is lower than that of the schemes that do not use temporal information.",
-        lambda tables: compared(
-            *(tables, "power-iteration", "mse", [SHARED], (*BASELINES, AVG)),
-            tables.panels("power-iteration", split="iid"),
-        ),
-    ),
-    Claim(
-        "shared-not-zero",
-        "Appendix D",
-        "Its error does not decay to zero, as that of Rand-k-Temporal with full storage does.",
-        _not_to_zero,
-    ),
-    Claim(
-        "shared-safe",
-        "Appendix D",
-        "The O(d) memory can be used wherever the O(nd) memory can (its feedback factor stays below 1).",
-        lambda tables: [
-            *stated(tables, "feedback", "<", 1.0),
-            *compared(tables, "logistic", "mse", [SHARED], ["rand-k"], tables.panels("logistic")),
-        ],
-        "Implied, not stated: the appendix tests n = 100 and k ≥ 0.05d alone. It diverges where (d/k − 1)/n ≥ 1.",
     ),
 )

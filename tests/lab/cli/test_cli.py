@@ -1,0 +1,165 @@
+"""The command as people use it: a real process, what it prints, how it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import sparsemean as sm
+from sparsemean.lab.cli.sizes import bytes_of, share_of
+
+COMMAND = [sys.executable, "-c", "from sparsemean.lab.cli import main; main()"]
+
+
+def sparsemean(*arguments: str, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    settings = {**os.environ, "COLUMNS": "140", **(env or {})}
+    return subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, env=settings, timeout=300, check=False)
+
+
+@pytest.fixture(scope="module")
+def vectors(tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("vectors") / "mine.npy"
+    rng = np.random.default_rng(0)
+    np.save(path, rng.normal(size=40) + 0.1 * rng.normal(size=(2, 6, 40)))
+    return path
+
+
+def test_compare_prints_a_table_and_advice_and_writes_the_page(vectors, tmp_path):
+    page = tmp_path / "page.html"
+    done = sparsemean("compare", str(vectors), "--share", "25%", "--seeds", "2", "--report", str(page))
+    assert done.returncode == 0, done.stderr
+    for name in sm.names():
+        assert name in done.stdout
+    assert "Use rand-k-" in done.stdout
+    assert str(page) in done.stdout
+    assert "rand-k-spatial-avg" in page.read_text(encoding="utf-8")
+
+
+def test_compare_as_json_has_the_numbers(vectors):
+    arguments = ("compare", str(vectors), "--bytes", "120", "--schemes", "rand-k, identity", "--seeds", "2", "--json")
+    found = json.loads(sparsemean(*arguments).stdout)
+    assert {result["scheme"] for result in found["results"]} == {"rand-k", "identity"}
+    rand_k = next(result for result in found["results"] if result["scheme"] == "rand-k")
+    assert rand_k["bytes_per_node"] == 120
+    assert rand_k["exact"] == pytest.approx((40 / 14 - 1) / 6)
+    assert found["advice"].startswith("Use rand-k:")
+
+
+def test_weights_are_read_from_a_file(vectors, tmp_path):
+    weights = tmp_path / "weights.csv"
+    weights.write_text("1\n1\n1\n1\n1\n5\n")
+    done = sparsemean(
+        "compare", str(vectors), "--weights", str(weights), "--schemes", "identity", "--seeds", "1", "--json"
+    )
+    assert json.loads(done.stdout)["results"][0]["nmse"] < 1e-10
+
+
+def test_theory_prints_the_exact_numbers():
+    done = sparsemean("theory", "-n", "10", "-d", "1000", "-k", "10%", "--ratio", "5", "--error", "0.1", "--json")
+    found = json.loads(done.stdout)
+    assert found["k"] == 100
+    for row, T in zip(found["schemes"], ("one", "max", "avg", 5.0), strict=True):
+        assert row["nmse"] == sm.theory.spatial_mse(10, 50, 10, 0.1, T)
+        needed = row["k_for_error"]
+        assert sm.theory.spatial_mse(10, 50, 10, needed / 1000, T) <= 0.1
+        assert sm.theory.spatial_mse(10, 50, 10, (needed - 1) / 1000, T) > 0.1
+    assert "0.9" in sparsemean("theory", "-n", "10", "-d", "1000", "-k", "100").stdout
+
+
+def test_schemes_lists_every_name():
+    rows = json.loads(sparsemean("schemes", "--json").stdout)
+    assert [row["scheme"] for row in rows] == sm.names()
+    assert "rand-k-temporal" in sparsemean("schemes").stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (("compare", "nowhere.npy"), "nowhere.npy"),
+        (("compare", "--schemes", "rand-k-spatial-agv"), "did you mean 'rand-k-spatial-avg'"),
+        (("compare", "--share", "200%"), "share"),
+        (("compare", "--share", "10%", "--bytes", "4KB"), "either"),
+        (("compare", "--bytes", "4XB"), "4KB"),
+        (("compare", "--bytes", "10"), "too small"),
+        (("theory", "-n", "10", "-d", "100", "-k", "200"), "dimension"),
+        (("theory", "-n", "10", "-d", "100", "-k", "10", "--ratio", "10"), "between"),
+        (("theory", "-n", "10", "-d", "100", "-k", "many"), "10%"),
+        (("reproduce", "--figures", "no-such-figure"), "no-such-figure"),
+    ],
+)
+def test_mistakes_are_one_message_and_exit_code_2(arguments, why):
+    done = sparsemean(*arguments)
+    assert done.returncode == 2
+    assert why in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [(np.array([[1.0, np.nan]]), "NaN"), (np.ones(3), "shape"), (np.array([["a", "b"]]), "number")],
+)
+def test_bad_files_are_named(tmp_path, content, why):
+    path = tmp_path / "bad.npy"
+    np.save(path, content)
+    done = sparsemean("compare", str(path), "--schemes", "rand-k")
+    assert done.returncode == 2
+    assert "bad.npy" in done.stderr
+    assert why.lower() in done.stderr.lower()
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("content", [np.ones((1, 5)), np.ones((4, 5))])
+def test_one_node_and_constant_vectors_work(tmp_path, content):
+    path = tmp_path / "flat.npy"
+    np.save(path, content)
+    assert sparsemean("compare", str(path), "--seeds", "1").returncode == 0
+
+
+@pytest.mark.parametrize("command", [(), ("compare",), ("reproduce",), ("theory",), ("schemes",)])
+def test_help_says_what_the_command_does(command):
+    done = sparsemean(*command, "--help")
+    assert done.returncode == 0
+    assert "Usage" in done.stdout
+    assert len(done.stdout.splitlines()) > 5
+
+
+def test_version():
+    assert sparsemean("--version").stdout.strip() == sm.__version__
+
+
+def test_shell_completion_offers_commands_and_schemes():
+    def offered(words: str) -> str:
+        env = {"_SPARSEMEAN_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1)}
+        code = "import sys; sys.argv[0] = 'sparsemean'; from sparsemean.lab.cli import main; main()"
+        run = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, **env}, check=False
+        )
+        return run.stdout
+
+    assert "compare" in offered("sparsemean com")
+    assert "wangni" in offered("sparsemean compare --schemes wan")
+
+
+def test_without_typer_the_remedy_is_named():
+    code = "import sys; sys.modules['typer'] = None\nfrom sparsemean.lab.cli import main; main()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert "sparsemean[cli]" in done.stderr
+
+
+def test_sizes_people_write():
+    assert [bytes_of(text) for text in ("4000", "4KB", "4 kib", "0.5MB")] == [4000, 4000, 4096, 500_000]
+    assert share_of("12.5%") == 0.125
+    for wrong in ("", "KB", "-3KB", "4 XB"):
+        with pytest.raises(sm.InvalidInput):
+            bytes_of(wrong)
+    for wrong in ("", "ten", "0", "101%"):
+        with pytest.raises(sm.InvalidInput):
+            share_of(wrong)

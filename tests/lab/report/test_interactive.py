@@ -1,0 +1,78 @@
+"""What plotly.js is given: valid, finite, and harmless whatever the names."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import plotly.graph_objects
+import pytest
+
+from sparsemean.lab.report import extra
+from sparsemean.lab.report.catalogue import spec_of
+from sparsemean.lab.report.compose import compose
+from sparsemean.lab.report.figure import Figure
+from sparsemean.lab.report.interactive import band, drawn
+from sparsemean.lab.report.reproduction import figure_names, read_tables
+from sparsemean.lab.report.tables import Table, curve
+
+
+@pytest.fixture(scope="module")
+def figures(out_dir: Path) -> list[Figure]:
+    tables = read_tables(out_dir)
+    return [figure for name in figure_names(tables) if (figure := compose(name, spec_of(name), tables[name]))]
+
+
+def without_colours(value):
+    """CSS variables are looked up in the page; plotly itself wants colours."""
+    if isinstance(value, dict):
+        return {key: without_colours(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [without_colours(item) for item in value]
+    return "#123456" if isinstance(value, str) and value.startswith("--") else value
+
+
+def test_plotly_knows_every_attribute(figures: list[Figure]):
+    for figure in figures:
+        for row in figure.rows:
+            panel = drawn(figure, row, row.panels[0])
+            for trace in panel["data"]:
+                trace.pop("legendgroup")
+            plotly.graph_objects.Figure(without_colours(panel))
+
+
+def test_there_is_no_nan_in_it(figures: list[Figure]):
+    for figure in figures:
+        for row in figure.rows:
+            for panel in row.panels:
+                json.dumps(drawn(figure, row, panel), allow_nan=False)
+
+
+def test_the_band_is_two_standard_errors_and_has_a_gap_where_seeds_were_lost():
+    line = curve([0, 0, 1, 1, 2, 2, 3, 3], [1.0, 3.0, 5.0, 5.0, math.inf, 1.0, 4.0, 6.0])
+    x, y = band(line, -math.inf)
+    assert x == [0.0, 1.0, 1.0, 0.0, None, 3.0, 3.0, None]
+    assert y == [4.0, 5.0, 5.0, 0.0, None, 7.0, 3.0, None]
+
+
+def test_on_a_logarithmic_axis_the_band_ends_at_its_floor():
+    _, y = band(curve([0, 0], [1.0, 3.0]), 0.01)
+    assert y == [4.0, 0.01, None]
+
+
+def test_tags_in_names_are_text():
+    rows = [{"scheme": "<b>bold</b> & <a href='x'>", "round": t, "mse": 1.0} for t in range(2)]
+    figure = compose("mine", spec_of("mine"), Table.of(rows))
+    assert figure is not None
+    names = {trace.get("name") for trace in drawn(figure, figure.rows[0], figure.rows[0].panels[0])["data"]}
+    assert names == {"&lt;b&gt;bold&lt;/b&gt; &amp; &lt;a href='x'&gt;"}
+
+
+def test_a_missing_library_is_named_with_its_remedy(monkeypatch: pytest.MonkeyPatch):
+    def absent(name: str):
+        raise ModuleNotFoundError(name)
+
+    monkeypatch.setattr(extra, "import_module", absent)
+    with pytest.raises(ValueError, match=r"the report page needs plotly: pip install 'sparsemean\[report\]'"):
+        extra.optional("plotly.offline", "the report page")
