@@ -3,7 +3,7 @@ BIN := .venv/bin
 # The second name is what newer pips read for the build environment; older ones ignore it.
 INSTALL := PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt $(BIN)/pip install --quiet --disable-pip-version-check
 
-.PHONY: help demo test lint bench clean
+.PHONY: help demo test lint bench clean browser
 
 help: ## Show these lines
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST)
@@ -11,7 +11,7 @@ help: ## Show these lines
 demo: .venv/installed-demo ## Every scheme on a month of real weather: a table, advice, and demo.html
 	$(BIN)/sparsemean compare --report demo.html
 
-test: .venv/installed-all ## Run every test, the docstring examples and the README
+test: .venv/installed-all browser ## Run every test, the docstring examples and the README
 	$(BIN)/python -m pytest -n auto
 
 lint: .venv/installed-all ## Style, types and layers
@@ -26,6 +26,12 @@ bench: .venv/installed-demo ## Measure speed and memory
 clean: ## Remove the virtual environment, caches and build results
 	rm -rf .venv build dist demo.html .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The report is tested in a real browser. Root on Debian gets one; elsewhere those tests say why they are skipped.
+browser:
+	@if ! command -v chromium >/dev/null && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium chromium-driver >/dev/null; \
+	fi
 
 .venv/bin/pip:
 	$(PYTHON) -m venv .venv

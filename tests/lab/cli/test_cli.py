@@ -64,7 +64,8 @@ def test_theory_prints_the_exact_numbers():
     done = sparsemean("theory", "-n", "10", "-d", "1000", "-k", "10%", "--ratio", "5", "--error", "0.1", "--json")
     found = json.loads(done.stdout)
     assert found["k"] == 100
-    for row, T in zip(found["schemes"], ("one", "max", "avg", 5.0), strict=True):
+    families: list[str | float] = ["one", "max", "avg", 5.0]
+    for row, T in zip(found["schemes"], families, strict=True):
         assert row["nmse"] == sm.theory.spatial_mse(10, 50, 10, 0.1, T)
         needed = row["k_for_error"]
         assert sm.theory.spatial_mse(10, 50, 10, needed / 1000, T) <= 0.1

@@ -17,9 +17,10 @@ from typing import Any
 
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome", "chrome")
 SWITCHES = (
-    "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
-    "--disable-component-update --disable-sync --disable-dev-shm-usage --hide-scrollbars --remote-debugging-pipe"
-).split()
+    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"),
+    *("--disable-background-networking", "--disable-component-update", "--disable-dev-shm-usage"),
+    *("--hide-scrollbars", "--remote-debugging-pipe"),
+)
 # Chromium reads commands from descriptor 3 and answers on 4; by way of 10 and above, lest one overwrite the other.
 WIRING = """
 import fcntl, os, sys
@@ -44,8 +45,10 @@ def browser(program: str) -> Iterator[Browser]:
     answers, theirs_write = os.pipe()
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         process = subprocess.Popen(
-            [sys.executable, "-I", "-S", "-c", WIRING, str(theirs_read), str(theirs_write)]
-            + [program, *SWITCHES, f"--user-data-dir={profile}", "about:blank"],
+            [
+                *(sys.executable, "-I", "-S", "-c", WIRING, str(theirs_read), str(theirs_write)),
+                *(program, *SWITCHES, f"--user-data-dir={profile}", "about:blank"),
+            ],
             pass_fds=(theirs_read, theirs_write),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
@@ -53,7 +56,7 @@ def browser(program: str) -> Iterator[Browser]:
         )
         os.close(theirs_read)
         os.close(theirs_write)
-        with open(commands, "wb", buffering=0) as writer, open(answers, "rb", buffering=0) as reader:
+        with os.fdopen(commands, "wb", 0) as writer, os.fdopen(answers, "rb", 0) as reader:
             try:
                 yield Browser(writer.write, lambda: reader.read(1 << 20))
             finally:

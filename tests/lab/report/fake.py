@@ -13,8 +13,9 @@ import numpy as np
 from sparsemean import theory
 
 COLUMNS = (
-    "figure task data split nodes share scheme seed round objective mse nmse exact error error_se ratio bytes_per_node"
-).split()
+    *("figure", "task", "data", "split", "nodes", "share", "scheme", "seed", "round"),
+    *("objective", "mse", "nmse", "exact", "error", "error_se", "ratio", "bytes_per_node"),
+)
 PAPER = (
     "exact",
     "rand-k",
@@ -149,16 +150,16 @@ def first_round(seeds: int) -> Iterable[Row]:
 def ratio_rounds(seeds: int, rounds: int) -> Iterable[Row]:
     for seed, t in itertools.product(range(seeds), range(rounds)):
         yield row(
-            "ratio-rounds", task="stream", data="weather", split="stations", nodes=37, scheme="exact", seed=seed, round=t,
-            ratio=25 + 6 * math.sin(t),
+            "ratio-rounds", task="stream", data="weather", split="stations", nodes=37, scheme="exact", seed=seed,
+            round=t, ratio=25 + 6 * math.sin(t),
         )  # fmt: skip
     for data, split, seed, t in itertools.product(
         ("fashion-mnist", "cifar-10"), ("iid", "non-iid"), range(seeds), range(rounds)
     ):
         level = 99 - 2 * math.exp(-t) if split == "iid" else 60 + 20 * math.exp(-t / 4) + seed
         yield row(
-            "ratio-rounds", task="power-iteration", data=data, split=split, nodes=100, scheme="exact", seed=seed, round=t,
-            ratio=level,
+            "ratio-rounds", task="power-iteration", data=data, split=split, nodes=100, scheme="exact", seed=seed,
+            round=t, ratio=level,
         )  # fmt: skip
 
 

@@ -102,7 +102,7 @@ def test_bars_stand_side_by_side_around_their_name():
     figure = composed("ratio-first-round", fake.first_round(2))
     panel = figure.rows[0].panels[0]
     assert panel.ticks == ("Fashion-MNIST", "CIFAR-10", "Weather, Brittany")
-    places = {line.name: panel.bars(line)[0].tolist() for line in panel.lines}
+    places = {line.name: panel.bars(line)[0].round(6).tolist() for line in panel.lines}
     assert places == {"iid": [-0.18, 0.82], "non-iid": [0.18, 1.18], "stations": [2.0]}
     assert [mark.y for mark in panel.marks] == [99.0, 99.0, 36.0]
     assert figure.takeaway.endswith("IID 97 to 100 %, non-IID 72 to 85 %, Stations 70 %.")

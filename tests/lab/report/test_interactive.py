@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
+from typing import Any
 
-import plotly.graph_objects
 import pytest
 
 from sparsemean.lab.report import extra
@@ -24,7 +24,7 @@ def figures(out_dir: Path) -> list[Figure]:
     return [figure for name in figure_names(tables) if (figure := compose(name, spec_of(name), tables[name]))]
 
 
-def without_colours(value):
+def without_colours(value: Any) -> Any:
     """CSS variables are looked up in the page; plotly itself wants colours."""
     if isinstance(value, dict):
         return {key: without_colours(item) for key, item in value.items()}
@@ -34,12 +34,13 @@ def without_colours(value):
 
 
 def test_plotly_knows_every_attribute(figures: list[Figure]):
+    plotly = extra.optional("plotly.graph_objects", "this test")
     for figure in figures:
         for row in figure.rows:
             panel = drawn(figure, row, row.panels[0])
             for trace in panel["data"]:
                 trace.pop("legendgroup")
-            plotly.graph_objects.Figure(without_colours(panel))
+            plotly.Figure(without_colours(panel))
 
 
 def test_there_is_no_nan_in_it(figures: list[Figure]):

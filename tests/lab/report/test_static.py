@@ -46,8 +46,13 @@ def test_another_format_is_refused(few: Path, tmp_path: Path):
 
 
 def test_names_with_signs_of_formulas_are_drawn_as_they_are(tmp_path: Path):
-    rows = [{"scheme": r"cost_$\frac{", "round": t, "mse": 1.0 + t, "split": split} for t in (0, 1) for split in "$_"]
-    fake.write_table(tmp_path / "tables", "my_$own", rows)
+    rows = [
+        {"scheme": scheme, "round": t, "mse": 1.0 + t, "split": split}
+        for scheme in (r"$\frac{$", "_hidden")
+        for t in (0, 1)
+        for split in (r"$\wrong$", "_")
+    ]
+    fake.write_table(tmp_path / "tables", r"my $\own{$", rows)
     assert len(write_figures(tmp_path, tmp_path, "svg")) == 1
 
 

@@ -38,7 +38,8 @@ def document(
     """The whole page; ``badges`` and ``footer`` are HTML."""
     shown = list(figures)
     css = _asset("page.css") + palette(name for figure in shown for name in figure.series)
-    links = "".join(f'<li><a href="#{section.name}">{html.escape(section.short)}</a>' for section in sections)
+    entries = [(html.escape(section.name), html.escape(section.short)) for section in sections]
+    links = "".join(f'<li><a href="#{name}">{short}</a>' for name, short in entries)
     body = "".join(_section(section) for section in sections)
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'

@@ -29,16 +29,22 @@ class Claim:
     remark: str = ""
 
     def row(self, tables: Tables) -> Row:
-        """The claim, the verdict and the numbers behind it; ``weakest`` is the check that speaks most against it."""
+        """The claim, the verdict and the numbers behind it; ``weakest`` is the check that speaks most against it.
+
+        A claim of which a table is missing is not run, whatever the others say.
+        """
+        tables.missing.clear()
         checks = self.judge(tables)
-        told: Row = {"claim": self.name, "place": self.place, "statement": self.statement, "verdict": verdict(checks)}
+        missing = sorted(tables.missing)
+        judged = NOT_RUN if missing else verdict(checks)
+        told: Row = {"claim": self.name, "place": self.place, "statement": self.statement, "verdict": judged}
         counts: Row = {"holds": sum(check.holds is True for check in checks), "checks": len(checks)}
         numbers: Row = {}
         if checks:
             weakest = min(checks, key=lambda check: check.margin)
             numbers = {"weakest": weakest.what, "value": weakest.value, "low": weakest.low, "high": weakest.high}
             numbers |= {"relation": weakest.relation, "limit": weakest.limit}
-        words: Row = {"evidence": evidence(checks), "remark": self.remark, "version": __version__}
+        words: Row = {"evidence": evidence(checks, missing), "remark": self.remark, "version": __version__}
         return {**told, **counts, **numbers, **words}
 
 
@@ -54,8 +60,9 @@ def verdict(checks: Sequence[Check]) -> str:
     return REPRODUCED if holding == len(checks) else PARTLY if holding else NOT
 
 
-def evidence(checks: Sequence[Check]) -> str:
-    """The checks in words, those that speak most against the claim first."""
+def evidence(checks: Sequence[Check], missing: Sequence[str] = ()) -> str:
+    """The checks in words, those that speak most against the claim first; before them the tables still to be made."""
+    wanted = [f"not yet run: {', '.join(missing)}"] if missing else []
     ordered = sorted(checks, key=lambda check: check.margin)
     more = [f"and {len(ordered) - SHOWN} more that hold better"] if len(ordered) > SHOWN else []
-    return "; ".join([*(str(check) for check in ordered[:SHOWN]), *more])
+    return "; ".join([*wanted, *(str(check) for check in ordered[:SHOWN]), *more])

@@ -20,13 +20,18 @@ class Tables:
     """The tables in a folder; one that is not there has no rows."""
 
     folder: Path
+    missing: set[str] = field(default_factory=set, compare=False)
+    """Tables that were asked for and are not there."""
     _known: dict[str, dict[str, list[Line]]] = field(default_factory=dict, compare=False)
 
     def rows(self, figure: str, **where: str | float) -> list[Line]:
         """The rows whose columns have these values; numbers are compared as numbers."""
-        if figure not in self._known:
-            self._known[figure] = _by_scheme(self.folder / f"{figure}.csv")
-        known = self._known[figure]
+        path = self.folder / f"{figure}.csv"
+        if not path.exists():
+            self.missing.add(figure)
+        elif figure not in self._known:
+            self._known[figure] = _by_scheme(path)
+        known = self._known.get(figure, {})
         schemes = [str(where["scheme"])] if "scheme" in where else list(known)
         rows = (row for scheme in schemes for row in known.get(scheme, []))
         return [row for row in rows if all(_same(row.get(name, ""), value) for name, value in where.items())]
@@ -47,7 +52,7 @@ class Tables:
 
 def _by_scheme(path: Path) -> dict[str, list[Line]]:
     known: dict[str, list[Line]] = {}
-    for row in read_table(path) if path.exists() else []:
+    for row in read_table(path):
         known.setdefault(row.get("scheme", ""), []).append(row)
     return known
 

@@ -1,4 +1,4 @@
-"""The error of the Rand-k-Spatial family against R2/R1, for vectors made to have any ratio (Appendix B, Algorithm 1)."""
+"""Error of the Rand-k-Spatial family against R2/R1, for vectors made to have any ratio (Appendix B, the algorithm)."""
 
 from __future__ import annotations
 

@@ -62,8 +62,8 @@ def lemma_2(trials: int, seed: int) -> list[Row]:
 def literal_scale(T: Ratio, n: int, share: float) -> float:
     """β̄ with E over M | M ≥ 1, M ~ Binomial(n, p), as the formula before Lemma 2 can be read.
 
-    >>> literal_scale("one", 10, 0.1) == 1 / 0.1
-    True
+    >>> round(literal_scale("one", 10, 0.1), 9)
+    10.0
     """
     count = pmf(n, share)[1:]
     return float(1.0 / (share * np.sum(count / count.sum() / theory.weights(T, n))))
