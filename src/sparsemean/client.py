@@ -78,7 +78,7 @@ class Client:
             return
         if self._waiting is None or (receipt.node, receipt.digest) != (self.node, blob_digest(self._waiting.blob)):
             raise OutOfStep(
-                f"the receipt is not for the payload that node {self.node!r} last encoded; reset() the client"
+                f"the receipt is not for the payload {self.node!r} encoded last; encode that round again, or reset()"
             )
         self._state = self._waiting.state
         self._basis = next_basis(self._basis, self._waiting.blob)

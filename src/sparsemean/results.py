@@ -53,7 +53,9 @@ class Estimate:
     """The mean of a round and how good it is.
 
     ``error`` estimates E‖mean − truth‖² from what arrived, without bias, so it can be negative; ``error_se`` is its
-    standard error. Both are None where no formula holds (biased or pre-scaled encoders).
+    standard error. Both are None where no formula holds (biased or pre-scaled encoders). The truth is the mean of the
+    nodes in the round; with ``missing="carry"``, of these and of what is remembered of the absent ones, since nobody
+    can tell how far those have moved.
     """
 
     mean: Doubles

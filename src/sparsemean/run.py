@@ -142,7 +142,9 @@ def _describe(member: object) -> Any:
         return [_describe(item) for item in member]
     if member is None or isinstance(member, bool | int | float | str):
         return member
-    raise InvalidInput(f"{member!r} cannot be written down; give Spatial a table= instead of a function")
+    raise InvalidInput(
+        f"{member!r} cannot be written down; members are dataclasses of plain values, and Spatial takes a table="
+    )
 
 
 def _rebuild(value: Any, known: dict[str, type]) -> Any:

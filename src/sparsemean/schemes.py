@@ -151,6 +151,6 @@ def named(name: str, k: Size | None = None, *, values: str = "float32", **option
     except TypeError as error:
         if name == "rand-k-spatial-opt" and "ratio" not in options:
             raise InvalidInput(
-                "rand-k-spatial-opt needs ratio=, the R2/R1 of the vectors (theory.correlation)"
+                "rand-k-spatial-opt needs ratio=, the R2/R1 of the weighted vectors (theory.correlation)"
             ) from None
         raise InvalidInput(f"{name}: {error}") from None

@@ -39,7 +39,9 @@ def test_known_values():
     assert share_for_error(0.01, 1.0, 0.0, 10) == pytest.approx(0.5, rel=2e-14)
     assert share_for_error(1e-30, 1.0, 0.0, 1) == pytest.approx(1.0)
     assert share_for_error(1e9, 1.0, 0.0, 1) == pytest.approx(1 / (1e9 + 1), rel=2e-14)
-    assert share_for_error(0.0, 1.0, 0.0, 10) == share_for_error(-1.0, 1.0, 0.0, 10) == 1.0
+    assert share_for_error(0.0, 1.0, 0.0, 10) == 1.0
+    with pytest.raises(InvalidInput, match="negative"):
+        share_for_error(-1.0, 1.0, 0.0, 10)
 
 
 def test_where_any_share_will_do():

@@ -22,13 +22,13 @@ def share_for_error(error: float, r1: float, r2: float, n: int, T: Weighting = "
     >>> round(share_for_error(0.01, 1.0, 0.0, 10), 12)
     0.5
     """
-    error, n = finite(error, "error"), node_count(n)
+    error, n = energy(error, "error"), node_count(n)
     r1, r2 = energy(r1, "r1"), finite(r2, "r2")
     weights(T, n)
     if not -1.000001 * r1 <= r2 <= (n - 0.999999) * r1:
         raise InvalidInput(f"r2 = {r2!r} lies outside [-r1, (n - 1) r1]; clip it, as optimal_ratio does")
     r2 = min(max(r2, -r1), (n - 1) * r1)
-    if error <= 0.0:
+    if error == 0.0:
         return 1.0
 
     def enough(share: float) -> bool:

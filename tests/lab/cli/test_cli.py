@@ -19,12 +19,14 @@ COMMAND = [sys.executable, "-c", "from sparsemean.lab.cli import main; main()"]
 
 def sparsemean(*arguments: str, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
     settings = {**os.environ, "COLUMNS": "140", **(env or {})}
-    return subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, env=settings, timeout=300, check=False)
+    return subprocess.run(
+        [*COMMAND, *arguments], capture_output=True, text=True, env=settings, timeout=300, check=False
+    )
 
 
 @pytest.fixture(scope="module")
 def vectors(tmp_path_factory) -> Path:
-    path = tmp_path_factory.mktemp("vectors") / "mine.npy"
+    path: Path = tmp_path_factory.mktemp("vectors") / "mine.npy"
     rng = np.random.default_rng(0)
     np.save(path, rng.normal(size=40) + 0.1 * rng.normal(size=(2, 6, 40)))
     return path
@@ -36,7 +38,7 @@ def test_compare_prints_a_table_and_advice_and_writes_the_page(vectors, tmp_path
     assert done.returncode == 0, done.stderr
     for name in sm.names():
         assert name in done.stdout
-    assert "Use rand-k-" in done.stdout
+    assert "\nUse " in done.stdout
     assert str(page) in done.stdout
     assert "rand-k-spatial-avg" in page.read_text(encoding="utf-8")
 

@@ -105,7 +105,7 @@ def test_advice_follows_the_table():
         steady,
         results=tuple(
             sorted(
-                (replace(r, nmse=9.0) if r.scheme == "rand-k-temporal" else r for r in steady.results),
+                (replace(r, exact=9.0) if r.scheme == "rand-k-temporal" else r for r in steady.results),
                 key=lambda result: result.nmse,
             )
         ),
@@ -117,3 +117,22 @@ def test_processes_and_one_process_agree(monkeypatch):
     one = compare(STEADY, Budget(share=0.2), ["rand-k-temporal", "wangni"], seeds=2)
     monkeypatch.setattr("sparsemean.lab.compare.comparison.ALONE", 0)
     assert compare(STEADY, Budget(share=0.2), ["rand-k-temporal", "wangni"], seeds=2, jobs=2) == one
+
+
+def test_weights_count_in_the_correlation_too():
+    weights = np.array([1.0, 50.0, *np.ones(8)])
+    r1, r2 = sm.theory.correlation(weights[:, None] * ALIKE)
+    assert likeness(ALIKE[None], weights).ratio == pytest.approx(r2 / r1)
+
+
+def test_a_memory_that_diverges_is_said_so_and_not_advised():
+    vectors = np.broadcast_to(ALIKE[:3], (4, 3, 60))
+    found = by_name(compare(vectors, Budget(share=0.05), ["rand-k", "rand-k-temporal-shared"], seeds=2))
+    assert found["rand-k-temporal-shared"].diverges
+    assert not found["rand-k"].diverges
+    only = compare(vectors, Budget(share=0.05), ["rand-k-temporal-shared"], seeds=2)
+    assert "rand-k-temporal-shared" not in advice(only)
+
+
+def test_a_budget_for_everything_is_said_so():
+    assert "large enough" in advice(compare(ALIKE, Budget(bytes=10_000), seeds=1))

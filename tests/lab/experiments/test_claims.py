@@ -46,13 +46,13 @@ def power_iteration(levels: dict[str, float] = LEVELS, spread: float = 0.01) -> 
 
 
 def judged(folder: Path, claim: str) -> dict[str, str]:
-    return next(row for row in read_table(judge_all(folder)) if row["claim"] == claim)
+    return next(row for row in read_table(judge_all(folder)) if row["name"] == claim)
 
 
 def test_claims_are_told_apart_and_in_full_sentences():
     names = [claim.name for claim in CLAIMS]
     assert len(set(names)) == len(names) > 60
-    assert all(claim.statement.endswith(".") and claim.place for claim in CLAIMS)
+    assert all(claim.sentence.endswith(".") and claim.place for claim in CLAIMS)
 
 
 def test_without_tables_nothing_is_run(tmp_path):
@@ -66,6 +66,8 @@ def test_a_verdict_flips_with_the_table(tmp_path):
     write(tmp_path, "power-iteration", power_iteration())
     row = judged(tmp_path, "power-iteration")
     assert (row["verdict"], row["holds"], row["checks"]) == ("reproduced", "12", "12")
+    assert row["finding"].startswith("12 of 12 checks hold. Weakest: ")
+    assert row["where"] == "power-iteration"
     assert row["weakest"] == "power-iteration iid k/d=0.1: objective of rand-k-spatial-avg over wangni"
     assert float(row["value"]) == pytest.approx(0.05 / 0.8)
 
@@ -94,7 +96,7 @@ def test_a_claim_that_needs_a_table_which_is_missing_is_not_run(tmp_path):
     write(tmp_path, "power-iteration", power_iteration())
     row = judged(tmp_path, "outperform")
     assert row["verdict"] == "not run"
-    assert row["evidence"].startswith("not yet run: kmeans, logistic; ")
+    assert row["finding"] == "Tables still to be made: kmeans, logistic."
 
 
 @pytest.mark.parametrize(

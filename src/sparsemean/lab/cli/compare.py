@@ -19,6 +19,7 @@ from sparsemean.lab.cli.progress import progress_bar
 from sparsemean.lab.cli.sizes import bytes_of, share_of
 from sparsemean.lab.compare import Budget, Comparison, advice, compare
 from sparsemean.payload import Doubles
+from sparsemean.run import Run
 from sparsemean.schemes import named, names
 
 COLUMNS = ["scheme", "bytes", "NMSE", "±", "exact", "server's own", "unbiased", "node state"]
@@ -38,8 +39,12 @@ def compare_command(
             help="A .npy, .npz, .csv or .parquet file, (n, d) or (rounds, n, d); or weather, beijing, los-loop.",
         ),
     ] = "weather",
-    share: Annotated[str | None, typer.Option(help="Share of the coordinates each node may send, e.g. 10%.")] = None,
-    bytes: Annotated[str | None, typer.Option(help="Bytes per node and round, header included, e.g. 4KB.")] = None,
+    share: Annotated[
+        str | None, typer.Option(help="Share of the coordinates each node sends, e.g. 10%: the paper's comparison.")
+    ] = None,
+    bytes: Annotated[
+        str | None, typer.Option(help="Bytes per node and round, header included, e.g. 4KB. Default: rand-k's at 10%.")
+    ] = None,
     rounds: Annotated[int | None, typer.Option(min=1, help="Use only the first rounds.")] = None,
     schemes: Annotated[
         str | None,
@@ -55,7 +60,7 @@ def compare_command(
     Errors are relative to the vectors' mean squared length (NMSE), averaged over rounds and seeds.
     """
     vectors, origin = _vectors(source)
-    budget = Budget(bytes=bytes_of(bytes)) if bytes and not share else _share_budget(share, bytes)
+    budget = _budget(share, bytes, vectors.shape[2])
     wanted = [name.strip() for name in schemes.split(",")] if schemes else None
     for name in wanted or ():
         if name not in names():
@@ -81,8 +86,11 @@ def compare_command(
         Console().print(f"Report: {report.resolve()}", soft_wrap=True)
 
 
-def _share_budget(share: str | None, bytes: str | None) -> Budget:
-    return Budget(share=share_of(share or "10%"), bytes=bytes_of(bytes) if bytes else None)
+def _budget(share: str | None, bytes: str | None, dim: int) -> Budget:
+    """As told; else as many bytes as rand-k takes for a tenth of the coordinates, so that all cost the same."""
+    if share is None and bytes is None:
+        return Budget(bytes=Run(named("rand-k", max(1, round(0.1 * dim))), dim).payload_bytes)
+    return Budget(share=share_of(share) if share else None, bytes=bytes_of(bytes) if bytes else None)
 
 
 def _vectors(source: str) -> tuple[Doubles, str]:
@@ -103,7 +111,13 @@ def _weights(path: Path) -> Doubles:
 def _show(found: Comparison, source: str) -> None:
     console = Console()
     console.print(
-        f"{found.nodes} nodes, {found.dim} coordinates, {found.rounds} rounds, {found.seeds} seeds. "
+        f"{found.nodes} nodes, {found.dim} coordinates, {found.rounds} rounds, {found.seeds} seeds; "
+        + (
+            f"at most {found.budget.bytes} bytes"
+            if found.budget.bytes
+            else f"{found.budget.share:.3g} of the coordinates"
+        )
+        + " per node and round. "
         f"Nodes alike: R2/R1 = {found.likeness.ratio:.3g} of at most {found.nodes - 1}. "
         + ("" if found.likeness.change is None else f"Change per round: {found.likeness.change:.0%}."),
         highlight=False,
@@ -112,7 +126,7 @@ def _show(found: Comparison, source: str) -> None:
         [
             result.scheme,
             f"{result.bytes_per_node:.0f}",
-            number(result.nmse),
+            number(result.nmse) + (" diverges" if result.diverges else ""),
             number(result.nmse_se),
             number(result.exact),
             number(result.server_estimate),

@@ -64,7 +64,8 @@ def _row(
 
 def _count(k: str, dim: int) -> int:
     try:
-        size: int | float = float(k.removesuffix("%")) / 100 if k.endswith("%") else float(k) if "." in k else int(k)
+        share = float(k.removesuffix("%")) / 100 if k.endswith("%") else float(k) if "." in k else None
+        size: int | float = dim if share == 1.0 else int(k) if share is None else share
     except ValueError:
         raise InvalidInput(f"{k!r} is not a number of coordinates; write 100, 0.1 or 10%") from None
     return count(checked(size), dim)

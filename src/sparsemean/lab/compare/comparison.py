@@ -13,12 +13,15 @@ from multiprocessing import get_context
 import numpy as np
 import numpy.typing as npt
 
+from sparsemean import theory
 from sparsemean.errors import DivergenceWarning, InvalidInput
 from sparsemean.lab.compare.budget import WHOLE_VECTORS, Budget, scheme_within
 from sparsemean.lab.compare.likeness import Likeness, likeness
 from sparsemean.lab.tasks import Stream
 from sparsemean.lab.trace import Trace, play
+from sparsemean.memory import Shared
 from sparsemean.payload import Doubles
+from sparsemean.run import Run
 from sparsemean.schemes import Scheme, names
 
 ALONE = 2_000_000  # values sent in all below which starting processes takes longer than the work
@@ -29,7 +32,8 @@ class Result:
     """One scheme. Errors are relative, Σ‖estimate − mean‖² / Σ_t mean_i ‖x_i‖², averaged over seeds.
 
     ``exact`` is the prediction of the formulas given the server's memory, ``server_estimate`` what the server said of
-    itself without knowing the truth; None where no formula holds. ``nmse_by_round`` is the mean over seeds.
+    itself without knowing the truth; None where no formula holds. ``diverges``: its memory feeds its own error back by
+    a factor of 1 or more. ``nmse_by_round`` is the mean over seeds.
     """
 
     scheme: str
@@ -40,6 +44,7 @@ class Result:
     server_estimate: float | None
     unbiased: bool
     node_state: bool
+    diverges: bool
     nmse_by_round: tuple[float, ...]
 
 
@@ -81,12 +86,12 @@ def compare(
         raise InvalidInput("the vectors hold NaN or infinity; remove or replace these values")
     if seeds < 1:
         raise InvalidInput(f"seeds is a number from 1 on, got {seeds}")
-    alike = likeness(rounds)
+    given = None if weights is None else np.asarray(weights, np.float64)
+    alike = likeness(rounds, given)
     wanted = {name: scheme_within(name, budget, rounds[0], alike.ratio) for name in schemes or names()}
     fitting = {name: scheme for name, scheme in wanted.items() if scheme is not None}
     if len(fitting) < len(wanted) and set(fitting) <= set(WHOLE_VECTORS):
         raise InvalidInput("the budget is too small for every scheme: a payload has a header of 64 bytes and one value")
-    given = None if weights is None else np.asarray(weights, np.float64)
     energy = float(np.sum(np.average(np.sum(rounds**2, axis=2), axis=1, weights=given)))
     work = [(task, scheme, len(rounds), seed) for scheme in fitting.values() for seed in range(seeds)]
     small = rounds.size * len(work) < ALONE
@@ -95,7 +100,9 @@ def compare(
         traces.append(trace)
         progress(len(traces), len(work))
     results = [
-        _result(name, scheme, traces[i * seeds : (i + 1) * seeds], energy)
+        _result(
+            name, scheme, traces[i * seeds : (i + 1) * seeds], energy, _diverges(Run(scheme, task.dim), alike.nodes)
+        )
         for i, (name, scheme) in enumerate(fitting.items())
     ]
     return Comparison(
@@ -128,7 +135,14 @@ def _played(work: Sequence[_Work], jobs: int) -> Iterator[Trace]:
         yield from pool.map(_play, work)
 
 
-def _result(name: str, scheme: Scheme, traces: Sequence[Trace], energy: float) -> Result:
+def _diverges(run: Run, nodes: int) -> bool:
+    T, share = run.scheme.decoder.T, run.share
+    if not isinstance(run.scheme.memory, Shared) or T is None or share is None:
+        return False
+    return theory.feedback_factor(T, nodes, share) >= 1.0
+
+
+def _result(name: str, scheme: Scheme, traces: Sequence[Trace], energy: float, diverges: bool) -> Result:
     errors = np.array([trace.mse.sum() for trace in traces]) / energy if energy else np.zeros(len(traces))
     spread = float(errors.std(ddof=1) / math.sqrt(len(errors))) if len(errors) > 1 else math.nan
     return Result(
@@ -140,6 +154,7 @@ def _result(name: str, scheme: Scheme, traces: Sequence[Trace], energy: float) -
         server_estimate=_relative([trace.error for trace in traces], energy),
         unbiased=scheme.unbiased,
         node_state=scheme.node_state,
+        diverges=diverges,
         nmse_by_round=tuple(np.mean([trace.nmse for trace in traces], axis=0).tolist()),
     )
 

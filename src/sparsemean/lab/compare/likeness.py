@@ -22,14 +22,16 @@ class Likeness:
     change: float | None
 
 
-def likeness(vectors: Doubles) -> Likeness:
-    """The likeness of (rounds, n, d) vectors.
+def likeness(vectors: Doubles, weights: Doubles | None = None) -> Likeness:
+    """The likeness of (rounds, n, d) vectors; with weights, R1 and R2 are those of w_i x_i, as a decoder sees them.
 
     >>> likeness(np.ones((2, 3, 4)))
     Likeness(nodes=3, ratio=2.0, change=0.0)
     """
-    energies = [theory.correlation(batch) for batch in vectors]
+    weighted = vectors if weights is None else weights[:, None] * vectors
+    nodes = weighted.shape[1] if weights is None else int(np.count_nonzero(weights))
+    energies = [theory.correlation(batch) for batch in weighted]
     r1, r2 = (sum(column) for column in zip(*energies, strict=True))
-    later = float(np.sum(vectors[1:] ** 2))
-    change = None if len(vectors) < 2 else float(np.sum(np.diff(vectors, axis=0) ** 2)) / later if later else 0.0
-    return Likeness(vectors.shape[1], theory.optimal_ratio(r1, r2, vectors.shape[1]), change)
+    later = float(np.sum(weighted[1:] ** 2))
+    change = None if len(vectors) < 2 else float(np.sum(np.diff(weighted, axis=0) ** 2)) / later if later else 0.0
+    return Likeness(nodes, theory.optimal_ratio(r1, r2, nodes), change)

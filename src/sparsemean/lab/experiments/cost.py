@@ -10,24 +10,24 @@ NODE_SECONDS = 2.5e-4
 """A node's share of a round: encode, accept, close."""
 SLOW_SCHEMES = {"wangni": 2.5, "induced": 2.5}
 ROUND_SECONDS = {
-    ("power-iteration", "fashion-mnist"): 0.05,
-    ("power-iteration", "cifar-10"): 0.08,
-    ("kmeans", "fashion-mnist"): 0.3,
-    ("logistic", "cifar-10"): 0.08,
+    ("power-iteration", "fashion-mnist"): 0.03,
+    ("power-iteration", "cifar-10"): 0.2,
+    ("kmeans", "fashion-mnist"): 0.2,
+    ("logistic", "cifar-10"): 0.1,
 }
 """What the task itself does in a round."""
-START_SECONDS = {"cifar-10": 10.0, "fashion-mnist": 2.0}
-OTHER_SECONDS = {"ratio-grid": 4.0, "theory": 10.0}
+TRIAL_SECONDS = {"ratio-grid": 0.002, "theory": 0.02}
+"""What a trial takes where there are no rounds."""
 
 
 def seconds(setting: Setting) -> float:
     """Estimated seconds of one process."""
     measure = str(setting.option("measure", ""))
-    if measure in OTHER_SECONDS:
-        return OTHER_SECONDS[measure]
+    if measure in TRIAL_SECONDS:
+        return TRIAL_SECONDS[measure] * float(setting.option("trials", 1000))
     slowness = 0.0 if setting.scheme == EXACT else SLOW_SCHEMES.get(setting.scheme, 1.0)
     a_round = ROUND_SECONDS.get((setting.task, setting.data), 0.0) + slowness * setting.nodes * NODE_SECONDS
-    return START_SECONDS.get(setting.data, 0.0) + setting.rounds * a_round
+    return setting.rounds * a_round
 
 
 def longest_first(settings: Iterable[Setting]) -> list[Setting]:

@@ -22,6 +22,7 @@ from sparsemean.lab.experiments.tables import write_table
 
 Progress = Callable[[int, int, str, float], None]
 SHOWN = 5  # failures that a message spells out
+LARGE_JOB = 2_500_000_000  # bytes: CIFAR-10 as it is read, and once more as nodes hold it
 
 
 def reproduce(
@@ -60,17 +61,20 @@ def reproduce_settings(
     missing = longest_first(setting for setting in settings.values() if parts.read(setting) is None)
     check_data(missing, folder)
     tables.mkdir(parents=True, exist_ok=True)
-    _run(missing, parts, jobs or cores(), folder, progress, len(settings))
+    _run(missing, parts, jobs or affordable_jobs(missing), folder, progress, len(settings))
     paths = {figure: _write(figure, chosen, parts, tables) for figure, chosen in wanted.items()}
     return {**paths, "claims": judge_all(tables)}
 
 
-def cores() -> int:
-    """How many this process may use."""
+def affordable_jobs(settings: Iterable[Setting]) -> int:
+    """One for each core this process may use, unless large data sets would then not fit into memory."""
     try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:  # not on every system
+        cores = len(os.sched_getaffinity(0))
+        memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):  # not on every system
         return os.cpu_count() or 1
+    large = any(setting.data in datasets.ENTRIES for setting in settings)
+    return max(1, min(cores, memory // LARGE_JOB)) if large else cores
 
 
 def check_data(settings: Iterable[Setting], data_dir: str | None) -> None:

@@ -38,6 +38,7 @@ _SETTINGS = {
     "xtick.labelsize": 8,
     "ytick.labelsize": 8,
     "legend.fontsize": 9,
+    "text.parse_math": False,  # names are not formulas
     "svg.hashsalt": "sparsemean",  # the same figure is the same file
 }
 _METADATA = {"png": {"Software": None}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
@@ -151,4 +152,5 @@ def _look(style: Style) -> dict[str, Any]:
 
 
 def _handle(style: Style) -> Any:
-    return optional("matplotlib.lines", PURPOSE).Line2D([], [], label=style.label, **_look(style))
+    label = style.label if not style.label.startswith("_") else f" {style.label}"  # else it would be left out
+    return optional("matplotlib.lines", PURPOSE).Line2D([], [], label=label, **_look(style))

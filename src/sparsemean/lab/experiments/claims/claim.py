@@ -12,40 +12,59 @@ from sparsemean.lab.experiments.setting import Row
 
 REPRODUCED, PARTLY, NOT, NOT_RUN = "reproduced", "partly", "not reproduced", "not run"
 COLUMNS = (
-    *("claim", "place", "statement", "verdict", "holds", "checks"),
-    *("weakest", "value", "low", "high", "relation", "limit", "evidence", "remark", "version"),
+    *("name", "place", "claim", "verdict", "finding", "where", "holds", "checks"),
+    *("weakest", "value", "low", "high", "relation", "limit", "evidence", "version"),
 )
-SHOWN = 8  # checks that the evidence spells out
+SHOWN, LISTED = 3, 12  # checks that the finding and the evidence spell out
 
 
 @dataclass(frozen=True)
 class Claim:
-    """``remark`` is what a reader of the verdict should know besides."""
+    """``place`` is where the paper says it; ``remark`` what a reader of the verdict should know besides."""
 
     name: str
     place: str
-    statement: str
+    sentence: str
     judge: Callable[[Tables], list[Check]]
     remark: str = ""
 
     def row(self, tables: Tables) -> Row:
-        """The claim, the verdict and the numbers behind it; ``weakest`` is the check that speaks most against it.
+        """The claim, the verdict and the numbers behind it.
 
-        A claim of which a table is missing is not run, whatever the others say.
+        ``weakest`` is the check that speaks most against the claim, ``where`` the table it rests on. A claim of which
+        a table is missing is not run, whatever the others say.
         """
-        tables.missing.clear()
-        checks = self.judge(tables)
-        missing = sorted(tables.missing)
+        tables.asked.clear()
+        checks = sorted(self.judge(tables), key=_support)
+        missing = [figure for figure in tables.asked if not tables.has(figure)]
         judged = NOT_RUN if missing else verdict(checks)
-        told: Row = {"claim": self.name, "place": self.place, "statement": self.statement, "verdict": judged}
-        counts: Row = {"holds": sum(check.holds is True for check in checks), "checks": len(checks)}
-        numbers: Row = {}
+        row: Row = {"name": self.name, "place": self.place, "claim": self.sentence, "verdict": judged}
+        row |= {"finding": self._finding(checks, missing), "where": min(tables.asked, key=_rank, default="")}
+        row |= {"holds": sum(check.holds is True for check in checks), "checks": len(checks)}
         if checks:
-            weakest = min(checks, key=lambda check: check.margin)
-            numbers = {"weakest": weakest.what, "value": weakest.value, "low": weakest.low, "high": weakest.high}
-            numbers |= {"relation": weakest.relation, "limit": weakest.limit}
-        words: Row = {"evidence": evidence(checks, missing), "remark": self.remark, "version": __version__}
-        return {**told, **counts, **numbers, **words}
+            weakest = checks[0]
+            row |= {"weakest": weakest.what, "value": weakest.value, "low": weakest.low, "high": weakest.high}
+            row |= {"relation": weakest.relation, "limit": weakest.limit}
+        return {**row, "evidence": "; ".join(map(str, checks[:LISTED])), "version": __version__}
+
+    def _finding(self, checks: Sequence[Check], missing: Sequence[str]) -> str:
+        """In a few words, those that speak against it first."""
+        if missing:
+            return f"Tables still to be made: {', '.join(missing)}."
+        holding = sum(check.holds is True for check in checks)
+        counted = f"{holding} of {len(checks)} checks hold. Weakest: " if len(checks) > SHOWN else ""
+        numbers = counted + "; ".join(map(str, checks[:SHOWN])) + "." if checks else ""
+        return f"{numbers} {self.remark}".strip()
+
+
+def _support(check: Check) -> tuple[int, float]:
+    """Least for what speaks most against the claim."""
+    return ((False, None, True).index(check.holds), check.margin)
+
+
+def _rank(figure: str) -> bool:
+    """Figures before the table of theory."""
+    return figure == "theory"
 
 
 def verdict(checks: Sequence[Check]) -> str:
@@ -58,11 +77,3 @@ def verdict(checks: Sequence[Check]) -> str:
         return NOT_RUN
     holding = sum(check.holds is True for check in checks)
     return REPRODUCED if holding == len(checks) else PARTLY if holding else NOT
-
-
-def evidence(checks: Sequence[Check], missing: Sequence[str] = ()) -> str:
-    """The checks in words, those that speak most against the claim first; before them the tables still to be made."""
-    wanted = [f"not yet run: {', '.join(missing)}"] if missing else []
-    ordered = sorted(checks, key=lambda check: check.margin)
-    more = [f"and {len(ordered) - SHOWN} more that hold better"] if len(ordered) > SHOWN else []
-    return "; ".join([*wanted, *(str(check) for check in ordered[:SHOWN]), *more])

@@ -20,21 +20,26 @@ class Tables:
     """The tables in a folder; one that is not there has no rows."""
 
     folder: Path
-    missing: set[str] = field(default_factory=set, compare=False)
-    """Tables that were asked for and are not there."""
+    asked: dict[str, None] = field(default_factory=dict, compare=False)
+    """Tables that were looked into, in this order."""
     _known: dict[str, dict[str, list[Line]]] = field(default_factory=dict, compare=False)
 
     def rows(self, figure: str, **where: str | float) -> list[Line]:
         """The rows whose columns have these values; numbers are compared as numbers."""
-        path = self.folder / f"{figure}.csv"
-        if not path.exists():
-            self.missing.add(figure)
-        elif figure not in self._known:
-            self._known[figure] = _by_scheme(path)
+        self.asked[figure] = None
+        if figure not in self._known and self.has(figure):
+            self._known[figure] = _by_scheme(self._path(figure))
         known = self._known.get(figure, {})
         schemes = [str(where["scheme"])] if "scheme" in where else list(known)
         rows = (row for scheme in schemes for row in known.get(scheme, []))
         return [row for row in rows if all(_same(row.get(name, ""), value) for name, value in where.items())]
+
+    def has(self, figure: str) -> bool:
+        """Whether there is such a table."""
+        return self._path(figure).exists()
+
+    def _path(self, figure: str) -> Path:
+        return self.folder / f"{figure}.csv"
 
     def panels(self, figure: str, **where: str | float) -> list[Where]:
         """The splits and shares that the figure has, without the exact mean's."""
