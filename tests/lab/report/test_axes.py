@@ -84,3 +84,14 @@ def test_linear_axes_have_room_too(values):
     scale = scale_of(LINEAR, [line("rand-k", *values)], True)
     assert scale.low <= min(values)
     assert scale.high > max(values)
+
+
+def test_what_may_rise_is_shown_to_its_top():
+    accuracy = Quantity(("accuracy",), "", log=False, bounded=True)
+    scale = scale_of(accuracy, [line("rand-k", 0.1, 0.86), line("wangni", 0.1, 0.1)], True)
+    assert scale.high > 0.86
+
+
+def test_one_vanishing_point_does_not_stretch_an_axis_without_time():
+    scale = scale_of(ERROR, [line("rand-k-spatial-opt", 1e-15, 0.5, 0.4), line("rand-k", 0.6, 0.5, 0.5)], False)
+    assert 0.1 < scale.low < 0.4

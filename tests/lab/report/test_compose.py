@@ -53,6 +53,17 @@ def test_panels_of_other_data_have_their_own_axis():
     assert panels[0].scale == panels[1].scale != panels[3].scale
 
 
+def test_panels_that_would_fill_little_of_a_shared_axis_get_their_own():
+    def rows(low: float):
+        for share, height in ((0.1, 20.0), (0.2, low)):
+            for t, objective in enumerate((height, 2.0)):
+                yield {"scheme": "rand-k", "share": share, "round": t, "objective": objective, "mse": 1.0}
+
+    shared, own = (composed("mine", rows(low)).rows[0].panels for low in (15.0, 4.0))
+    assert shared[0].scale == shared[1].scale
+    assert own[0].scale != own[1].scale
+
+
 def test_the_bound_is_drawn_for_the_scheme_it_speaks_of():
     figure = composed("quadratic", fake.quadratic(2, 20))
     assert titles(figure) == ["learning rate 0.05", "learning rate 0.1"]
@@ -82,6 +93,12 @@ def test_who_leaves_the_panel_is_said():
     assert composed("mine", rows).notes == (
         "Leaving a panel at its upper edge: Rand-k-Temporal, O(d) memory (up to 1·10²⁰).",
     )
+
+
+def test_who_falls_out_of_the_panel_is_said():
+    rows = [{"scheme": "rand-k", "round": t, "mse": 1.0} for t in range(3)]
+    rows += [{"scheme": "exact", "round": t, "mse": 10.0 ** (-5 * t)} for t in range(3)]
+    assert composed("mine", rows).notes == ("Leaving a panel at its lower edge: Exact mean (down to 1·10⁻¹⁰).",)
 
 
 def test_what_a_logarithmic_axis_cannot_show_is_said():

@@ -12,8 +12,8 @@ import pytest
 from sparsemean.lab.report import extra
 from sparsemean.lab.report.catalogue import spec_of
 from sparsemean.lab.report.compose import compose
-from sparsemean.lab.report.figure import Figure
-from sparsemean.lab.report.interactive import band, drawn
+from sparsemean.lab.report.figure import Figure, Scale
+from sparsemean.lab.report.interactive import drawn, outline
 from sparsemean.lab.report.reproduction import figure_names, read_tables
 from sparsemean.lab.report.tables import Table, curve
 
@@ -52,14 +52,19 @@ def test_there_is_no_nan_in_it(figures: list[Figure]):
 
 def test_the_band_is_two_standard_errors_and_has_a_gap_where_seeds_were_lost():
     line = curve([0, 0, 1, 1, 2, 2, 3, 3], [1.0, 3.0, 5.0, 5.0, math.inf, 1.0, 4.0, 6.0])
-    x, y = band(line, -math.inf)
+    x, y = outline(line, Scale(False, 0.0, 10.0))
     assert x == [0.0, 1.0, 1.0, 0.0, None, 3.0, 3.0, None]
     assert y == [4.0, 5.0, 5.0, 0.0, None, 7.0, 3.0, None]
 
 
-def test_on_a_logarithmic_axis_the_band_ends_at_its_floor():
-    _, y = band(curve([0, 0], [1.0, 3.0]), 0.01)
-    assert y == [4.0, 0.01, None]
+def test_on_a_logarithmic_axis_the_band_is_as_wide_below_as_above():
+    _, y = outline(curve([0, 0], [1.0, 3.0]), Scale(True, 0.1, 10.0))
+    assert y == [4.0, 1.0, None]
+
+
+def test_a_line_that_left_the_axis_takes_its_band_with_it():
+    x, _ = outline(curve([0, 0, 1, 1], [1.0, 3.0, 1e20, 9e20]), Scale(False, 0.0, 10.0))
+    assert x == [0.0, 0.0, None]
 
 
 def test_tags_in_names_are_text():

@@ -13,7 +13,7 @@ from sparsemean.errors import InvalidInput
 from sparsemean.lab.report import write_compare_report, write_report
 from sparsemean.lab.report.interactive import library
 from sparsemean.lab.report.tables import Table
-from sparsemean.lab.report.verdicts import badge, theory_table
+from sparsemean.lab.report.verdicts import badge, claims_table, theory_table
 
 from . import fake
 
@@ -146,6 +146,20 @@ def test_figures_without_a_table_are_left_out(tmp_path: Path):
 def test_no_tables_at_all_is_an_error_with_the_remedy(tmp_path: Path):
     with pytest.raises(InvalidInput, match="run 'sparsemean reproduce' first"):
         write_report(tmp_path, tmp_path / "report.html")
+
+
+def test_many_claims_are_folded_by_verdict_those_that_failed_in_sight():
+    words = ("reproduced", "partly", "not reproduced", "not run")
+    rows = [
+        {"claim": f"claim {i}", "place": "Section 3", "where": "kmeans", "verdict": words[i % 4]} for i in range(20)
+    ]
+    told = claims_table(Table.of(rows), {"kmeans": "#figure-kmeans"})
+    order = [told.index(f"5 {word}</span></summary>") for word in ("not reproduced", "partly", "reproduced", "not run")]
+    assert order == sorted(order)
+    assert told.count("<details open>") == 1
+    assert told.count("<details>") == 3
+    assert told.count('<a href="#figure-kmeans">') == 20
+    assert "Section 3" in told
 
 
 def test_many_formulas_are_folded_but_for_those_that_fail():

@@ -40,8 +40,10 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
 
 
 def number(value: float | None) -> str:
-    """Four digits, an empty cell for what is not known."""
-    return "" if value is None or math.isnan(value) else f"{value:.4g}"
+    """Four digits, 0 for what is rounding alone, an empty cell for what is not known."""
+    if value is None or math.isnan(value):
+        return ""
+    return "0" if abs(value) < 1e-15 else f"{value:.4g}"
 
 
 def yes(value: bool) -> str:

@@ -27,7 +27,8 @@ def seconds(setting: Setting) -> float:
         return TRIAL_SECONDS[measure] * float(setting.option("trials", 1000))
     slowness = 0.0 if setting.scheme == EXACT else SLOW_SCHEMES.get(setting.scheme, 1.0)
     a_round = ROUND_SECONDS.get((setting.task, setting.data), 0.0) + slowness * setting.nodes * NODE_SECONDS
-    return setting.rounds * a_round
+    tries = 3 if setting.option("budget", "") == "bytes" else 1
+    return setting.rounds * a_round * tries
 
 
 def longest_first(settings: Iterable[Setting]) -> list[Setting]:

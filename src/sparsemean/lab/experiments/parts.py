@@ -25,7 +25,7 @@ class Parts:
     def write(self, setting: Setting, rows: list[Row]) -> None:
         """Keep what was measured."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        content = {"setting": json.loads(setting.canonical), "version": __version__, "rows": encoded(rows)}
+        content = {"setting": json.loads(setting.run_text), "version": __version__, "rows": encoded(rows)}
         write_whole(self.path(setting), json.dumps(content, allow_nan=False))
 
     def read(self, setting: Setting) -> list[Row] | None:

@@ -55,10 +55,14 @@ class Setting:
         return _canonical({f.name: getattr(self, f.name) for f in fields(self)})
 
     @property
+    def run_text(self) -> str:
+        """The same without the figure: what the numbers depend on."""
+        return _canonical({f.name: getattr(self, f.name) for f in fields(self) if f.name != "figure"})
+
+    @property
     def key(self) -> str:
         """A hash of all but the figure: two figures that show the same run share it."""
-        content = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "figure"}
-        return hashlib.blake2b(_canonical(content).encode(), digest_size=16).hexdigest()
+        return hashlib.blake2b(self.run_text.encode(), digest_size=16).hexdigest()
 
     @property
     def label(self) -> str:

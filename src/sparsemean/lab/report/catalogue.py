@@ -10,7 +10,7 @@ ERROR = Quantity(("mse", "nmse"), "error of the mean, ‖estimate − mean‖²"
 OBJECTIVE = Quantity(("objective",), "objective")
 EIGENVECTOR = Quantity(("objective",), "distance to the eigenvector")
 CLUSTERS = Quantity(("objective",), "mean squared distance to the centres")
-RATIO = Quantity(("ratio",), "similarity of the nodes, R2/R1", log=False)
+RATIO = Quantity(("ratio",), "similarity of the nodes, R2/R1", log=False, bounded=True)
 
 SPECS: dict[str, Spec] = {
     "mse-vs-ratio": Spec(
@@ -83,7 +83,7 @@ SPECS: dict[str, Spec] = {
         f"Training loss, accuracy on test data, and the error of each round's mean gradient. {BANDS}",
         (
             Quantity(("objective",), "training loss"),
-            Quantity(("accuracy", "test_accuracy"), "test accuracy", log=False, percent=True),
+            Quantity(("accuracy", "test_accuracy"), "test accuracy", log=False, bounded=True, percent=True),
             ERROR,
         ),
         short="logistic",

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from sparsemean.lab.report.figure import Figure, Line, Mark, Panel, Row
+from sparsemean.lab.report.figure import Figure, Line, Mark, Panel, Row, Scale
 from sparsemean.lab.report.notes import notes
-from sparsemean.lab.report.scale import scale_of
+from sparsemean.lab.report.scale import scale_of, span
 from sparsemean.lab.report.spec import KEYS, Quantity, Spec
 from sparsemean.lab.report.style import REFERENCES, rank
 from sparsemean.lab.report.tables import Curve, Table, curve
@@ -18,6 +18,8 @@ from sparsemean.lab.report.words import number, setting
 
 _DROPPED = ("task", "nodes", "split", "rate", "share", "data")
 """Which key goes first where one follows from another."""
+FILLED = 0.4
+"""A panel whose lines would fill less than this part of a shared axis gets its own."""
 POINTS = 150
 """A line has at most this many points: more cannot be seen, and would make the page heavy."""
 
@@ -102,15 +104,24 @@ def _row(
         groups.append(values if spec.own_scales else (*own.distinct("task"), *own.distinct("data")))
     if not any(panel.lines for panel in panels):
         return None
-    scales = {}
+    scaled: dict[int, Panel] = {}
     for group in set(groups):
-        own_panels = [panel for panel, other in zip(panels, groups, strict=True) if other == group]
-        lines = [line for panel in own_panels for line in panel.lines]
-        marks = [mark for panel in own_panels for mark in panel.marks]
-        scales[group] = scale_of(quantity, lines, spec.kind == "lines", marks)
-    return Row(
-        quantity, tuple(replace(panel, scale=scales[group]) for panel, group in zip(panels, groups, strict=True))
-    )
+        places = [place for place, other in enumerate(groups) if other == group]
+        scaled |= dict(zip(places, _scaled(spec, quantity, [panels[place] for place in places]), strict=True))
+    return Row(quantity, tuple(scaled[place] for place in range(len(panels))))
+
+
+def _scaled(spec: Spec, quantity: Quantity, panels: Sequence[Panel]) -> list[Panel]:
+    """The panels with one axis for all, or with one each where some panel would fill too little of it."""
+
+    def scale(members: Sequence[Panel], wanted: Quantity) -> Scale:
+        lines = [line for panel in members for line in panel.lines]
+        return scale_of(wanted, lines, spec.kind == "lines", [mark for panel in members for mark in panel.marks])
+
+    shared = scale(panels, quantity)
+    own = [scale([panel], replace(quantity, log=shared.log)) for panel in panels]
+    fits = all(span(other) >= FILLED * span(shared) for other in own if other.log == shared.log)
+    return [replace(panel, scale=shared if fits else one) for panel, one in zip(panels, own, strict=True)]
 
 
 def _panel(spec: Spec, quantity: Quantity, column: str, table: Table, title: str) -> Panel:

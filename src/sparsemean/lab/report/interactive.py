@@ -9,8 +9,9 @@ import math
 
 import numpy as np
 
+from sparsemean.lab.report.band import band
 from sparsemean.lab.report.extra import optional
-from sparsemean.lab.report.figure import Figure, Line, Panel, Row
+from sparsemean.lab.report.figure import Figure, Line, Panel, Row, Scale
 from sparsemean.lab.report.layout import Json, layout, plain, x_range
 from sparsemean.lab.report.style import style_of, token
 from sparsemean.lab.report.tables import Curve
@@ -38,8 +39,8 @@ def drawn(figure: Figure, row: Row, panel: Panel) -> Json:
 def _line(figure: Figure, row: Row, panel: Panel, line: Line) -> list[Json]:
     style, colour, curve = style_of(line.name), token(line.name), line.measured
     traces = []
-    if np.any(np.isfinite(curve.error) & (curve.error > 0)):
-        x, y = band(curve, panel.scale.low if panel.scale.log else -math.inf)
+    x, y = outline(curve, panel.scale)
+    if x:
         fill = {"fill": "toself", "fillcolor": colour, "opacity": 0.16, "line": {"width": 0}, "mode": "lines"}
         traces.append({"x": x, "y": y, **fill, "hoverinfo": "skip", **_owner(line)})
     if line.theory is not None:
@@ -139,18 +140,18 @@ def _labels(panel: Panel) -> Json:
     }
 
 
-def band(curve: Curve, floor: float) -> tuple[list[float | None], list[float | None]]:
-    """Outlines of mean ± 2 standard errors, one polygon per unbroken stretch; on a log axis it ends at the floor."""
-    known = np.isfinite(curve.mean) & np.isfinite(curve.error)
+def outline(curve: Curve, scale: Scale) -> tuple[list[float | None], list[float | None]]:
+    """The band as polygons, one per unbroken stretch."""
+    low, high = band(curve, scale)
+    known = np.isfinite(low) & np.isfinite(high)
     starts = np.flatnonzero(known & ~np.concatenate([[False], known[:-1]]))
     ends = np.flatnonzero(known & ~np.concatenate([known[1:], [False]])) + 1
     xs: list[float | None] = []
     ys: list[float | None] = []
     for start, end in zip(starts, ends, strict=True):
-        x, mean, error = (part[start:end] for part in (curve.x, curve.mean, curve.error))
-        low, high = np.maximum(mean - 2 * error, floor), np.maximum(mean + 2 * error, floor)
+        x = curve.x[start:end]
         xs += [*_numbers(np.concatenate([x, x[::-1]])), None]
-        ys += [*_numbers(np.concatenate([high, low[::-1]])), None]
+        ys += [*_numbers(np.concatenate([high[start:end], low[start:end][::-1]])), None]
     return xs, ys
 
 

@@ -15,7 +15,7 @@ from sparsemean.lab.report.words import listed, number
 
 def notes(figure: Figure) -> list[str]:
     """Sentences, each only where there is something to say."""
-    return list(dict.fromkeys([*_diverged(figure), *_above(figure), *_below(figure)]))
+    return list(dict.fromkeys([*_diverged(figure), *_above(figure), *_below(figure), *_axes(figure)]))
 
 
 def _lines(figure: Figure) -> Iterator[tuple[Panel, Line]]:
@@ -43,25 +43,41 @@ def _loss(figure: Figure, line: Line) -> str:
 
 def _above(figure: Figure) -> Iterator[str]:
     """Lines for which the axis was not stretched; who diverged has been named already."""
-    peaks: dict[str, float] = {}
     gone = {line.name for _, line in _lines(figure) if np.any(line.measured.lost)}
+    peaks: dict[str, float] = {}
     for panel, line in _lines(figure):
-        peak = float(finite(line.measured).max(initial=-math.inf))
-        if peak > panel.scale.high and line.name not in gone:
-            peaks[line.name] = max(peak, peaks.get(line.name, -math.inf))
+        values = finite(line.measured)
+        if line.name not in gone and values.max(initial=-math.inf) > panel.scale.high:
+            peaks[line.name] = max(float(values.max()), peaks.get(line.name, -math.inf))
     if peaks:
         who = listed([f"{style_of(name).label} (up to {number(peak)})" for name, peak in peaks.items()])
         yield f"Leaving a panel at its upper edge: {who}."
 
 
 def _below(figure: Figure) -> Iterator[str]:
-    """Lines of which a logarithmic axis shows nothing, such as an error of zero."""
+    """Lines that fall out of a logarithmic axis, or of which it shows nothing, such as an error of zero."""
     for row in figure.rows:
-        inside: dict[str, bool] = {}
+        lowest: dict[str, float] = {}
+        highest: dict[str, float] = {}
         for panel in row.panels:
             for line in panel.lines:
-                highest = float(finite(line.measured).max(initial=-math.inf))
-                hidden = panel.scale.log and -math.inf < highest < panel.scale.low
-                inside[line.name] = inside.get(line.name, False) or not hidden
-        if missing := [style_of(name).label for name, seen in inside.items() if not seen]:
-            yield f"Not drawn, since its {row.quantity.short} is zero or nearly so: {listed(missing)}."
+                values = finite(line.measured)
+                if panel.scale.log and len(values) and values.min() < panel.scale.low:
+                    lowest[line.name] = min(float(values.min()), lowest.get(line.name, math.inf))
+                # Relative to the axis, since panels may have different ones.
+                top = float(values.max(initial=-math.inf)) / panel.scale.low if panel.scale.log else math.inf
+                highest[line.name] = max(top, highest.get(line.name, -math.inf))
+        hidden = [name for name in lowest if highest[name] < 1]
+        falling = {name: low for name, low in lowest.items() if name not in hidden}
+        if falling:
+            who = listed([f"{style_of(name).label} (down to {number(low)})" for name, low in falling.items()])
+            yield f"Leaving a panel at its lower edge: {who}."
+        if hidden:
+            who = listed([style_of(name).label for name in hidden])
+            yield f"Not drawn, since its {row.quantity.short} is zero or nearly so: {who}."
+
+
+def _axes(figure: Figure) -> Iterator[str]:
+    for row in figure.rows:
+        if len({panel.scale for panel in row.panels}) > 1:
+            yield f"Panels differ in their vertical axis ({row.quantity.short})."

@@ -23,7 +23,7 @@ TERMS = (
     "Each of n nodes holds a vector of d numbers and sends k of them; the server estimates the mean of the vectors. "
     "The error of the mean is the squared distance to the true one, smaller is better. R2/R1 tells how alike the "
     "vectors are: 0 if they are orthogonal, n − 1 if all are the same. IID nodes hold data drawn at random, non-IID "
-    "nodes hold only a few classes each."
+    "nodes hold only a few classes each. On a logarithmic axis a band reaches as far below its line as above it."
 )
 
 
@@ -44,7 +44,10 @@ def write_report(
     sections = []
     if len(claims):
         body = paragraphs("What was claimed, and what came out.", "caption")
-        found = claims_table(claims, [figure.name for figure in shown])
+        places = {figure.name: f"#figure-{figure.name}" for figure in shown} | (
+            {"theory": "#theory"} if len(theory) else {}
+        )
+        found = claims_table(claims, places)
         sections.append(Section("findings", "findings", "Main findings", body + found))
     elif shown:
         sections.append(Section("findings", "findings", "Main findings", _takeaways(shown)))

@@ -17,6 +17,8 @@ CALM = 3.0
 ROOM = {True: 30.0, False: 1.3}
 """How far above the calm lines an axis reaches for the others: logarithmic, linear."""
 DECADES = 14
+DEEP = 1e-4
+"""Without time, a point that lies this far below the median does not stretch the axis."""
 
 
 def scale_of(quantity: Quantity, lines: Iterable[Line], ordered: bool, marks: Iterable[Mark] = ()) -> Scale:
@@ -34,9 +36,11 @@ def scale_of(quantity: Quantity, lines: Iterable[Line], ordered: bool, marks: It
     if not series:
         return Scale(bool(quantity.log), 0.1 if quantity.log else 0.0, 1.0)
     start = max(float(values[0]) for values in series)
-    calm = [values for values in series if not ordered or values.max() <= CALM * abs(start)] or series
+    free = quantity.bounded or not ordered
+    calm = [values for values in series if free or values.max() <= CALM * abs(start)] or series
     low, high = _extent(calm)
-    positive = [values[values > 0] for values in calm if np.any(values > 0)]
+    floor = 0.0 if ordered else DEEP * float(np.median(np.concatenate(calm)))
+    positive = [values[values > floor] for values in calm if np.any(values > max(floor, 0.0))]
     log = bool(positive) and (quantity.log if quantity.log is not None else low > 0 and high > 30 * low)
     theory = [values for line in ranked if line.theory is not None and len(values := finite(line.theory))]
     top = _extent([*series, *theory])[1]
@@ -53,6 +57,11 @@ def scale_of(quantity: Quantity, lines: Iterable[Line], ordered: bool, marks: It
 
 def _extent(series: list[Doubles]) -> tuple[float, float]:
     return min(float(values.min()) for values in series), max(float(values.max()) for values in series)
+
+
+def span(scale: Scale) -> float:
+    """How much the axis shows, in its own units."""
+    return math.log10(scale.high / scale.low) if scale.log else scale.high - scale.low
 
 
 def finite(curve: Curve) -> Doubles:

@@ -17,6 +17,8 @@ class Quantity:
     label: str
     log: bool | None = None
     """None: logarithmic where the values span more than a factor of 30."""
+    bounded: bool = False
+    """Whether no line can run away, so that the axis shows all of it."""
     percent: bool = False
     theory: str = ""
     """The column of what theory says, drawn beside what was measured."""
@@ -48,7 +50,7 @@ class Spec:
     no_panels: tuple[str, ...] = ()
     """Keys on which what is shown does not depend."""
     own_scales: bool = False
-    """Whether each panel has its own vertical axis; else panels of the same task and data share one."""
+    """Whether each panel has its own vertical axis; else panels of the same task and data share one where they can."""
     ceiling: bool = False
     """Whether n − 1, the largest R2/R1 there can be, is marked."""
     short: str = ""

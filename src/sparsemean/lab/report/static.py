@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from sparsemean.errors import InvalidInput
+from sparsemean.lab.report.band import band
 from sparsemean.lab.report.catalogue import spec_of
 from sparsemean.lab.report.compose import compose
 from sparsemean.lab.report.extra import optional
-from sparsemean.lab.report.figure import Figure, Line, Panel, Row
+from sparsemean.lab.report.figure import Figure, Line, Panel, Row, Scale
 from sparsemean.lab.report.reproduction import figure_names, read_tables
 from sparsemean.lab.report.sheet import Sheet
 from sparsemean.lab.report.style import Style, style_of
@@ -96,7 +97,7 @@ def _panel(figure: Figure, row: Row, panel: Panel, axes: Any) -> None:
         if figure.spec.kind == "bars":
             _bars(panel, line, axes)
         else:
-            _line(figure.spec.kind, line, axes)
+            _line(figure.spec.kind, line, panel.scale, axes)
     if figure.spec.x_log:
         axes.set_xscale("log")
     if panel.scale.log:
@@ -120,7 +121,7 @@ def _panel(figure: Figure, row: Row, panel: Panel, axes: Any) -> None:
     axes.set_axisbelow(True)
 
 
-def _line(kind: str, line: Line, axes: Any) -> None:
+def _line(kind: str, line: Line, scale: Scale, axes: Any) -> None:
     style, curve = style_of(line.name), line.measured
     mean = np.where(np.isfinite(curve.mean), curve.mean, np.nan)
     look = _look(style)
@@ -132,9 +133,8 @@ def _line(kind: str, line: Line, axes: Any) -> None:
         axes.errorbar(curve.x, mean, 2 * np.nan_to_num(curve.error), **points)
         return
     axes.plot(curve.x, mean, **look, markevery=max(1, len(curve.x) // 8), linewidth=1.6)
-    spread = np.isfinite(curve.error) & np.isfinite(curve.mean)
-    if np.any(spread):
-        low, high = mean - 2 * curve.error, mean + 2 * curve.error
+    low, high = band(curve, scale)
+    if np.any(spread := np.isfinite(low)):
         axes.fill_between(curve.x, low, high, where=spread, color=style.light, alpha=0.16, linewidth=0)
 
 

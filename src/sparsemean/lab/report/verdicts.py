@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from sparsemean.lab.report.tables import Table
 from sparsemean.lab.report.words import number
@@ -13,6 +13,7 @@ FEW = 12
 """So many rows are shown without being asked for."""
 SIGNS = {"good": "✓", "mixed": "≈", "bad": "✗", "other": "•"}
 
+_OTHER = ("not run", "not judged", "not tested", "skipped", "unknown")
 _BAD = ("not ", "no", "fail", "false", "refut", "contradict", "wrong", "reject", "diverge", "differ")
 _MIXED = ("part", "mixed", "depend", "mostly", "inconclusive", "unclear", "weak", "limited", "almost", "sometimes")
 _GOOD = ("confirm", "hold", "pass", "true", "yes", "reproduc", "agree", "supported", "ok")
@@ -21,10 +22,12 @@ _GOOD = ("confirm", "hold", "pass", "true", "yes", "reproduc", "agree", "support
 def tone(verdict: str) -> str:
     """good, mixed, bad, or other.
 
-    >>> [tone(word) for word in ("confirmed", "holds in part", "not reproduced", "True", "False", "see text")]
+    >>> [tone(word) for word in ("confirmed", "holds in part", "not reproduced", "True", "False", "not run")]
     ['good', 'mixed', 'bad', 'good', 'bad', 'other']
     """
     word = verdict.strip().lower()
+    if word.startswith(_OTHER):
+        return "other"
     if any(part in word for part in _MIXED):
         return "mixed"
     if word.startswith(_BAD) or " not " in f" {word} ":
@@ -45,18 +48,32 @@ def counts(verdicts: Iterable[str]) -> list[str]:
     return [badge(verdict, f"{times[verdict]} {verdict}") for verdict in ranked]
 
 
-def claims_table(claims: Table, figures: Iterable[str]) -> str:
-    """Claim, finding, verdict; a place that is a figure of this page is a link to it."""
-    known = set(figures)
-    rows = []
-    for claim, where, finding, verdict in zip(
-        *(claims.text(name).tolist() for name in ("claim", "where", "finding", "verdict")), strict=True
-    ):
-        place = html.escape(where)
-        link = f'<a href="#figure-{place}">{place}</a>' if where in known else place
-        words = f'<td class="wide"><strong>{html.escape(claim)}</strong><td class="wide">{html.escape(finding)}'
-        rows.append(f"<td>{badge(verdict)}{words}" + (f'<td data-name="where">{link}' if where else "<td>"))
-    return grid(["verdict", "claim", "what we found", "where"], rows)
+def claims_table(claims: Table, places: Mapping[str, str]) -> str:
+    """Claim, finding, verdict; ``places`` are the parts of the page that can be linked to, and their addresses.
+
+    Many claims are folded by verdict, those that did not come out in sight.
+    """
+    names = ("claim", "place", "where", "finding", "verdict")
+    groups: dict[str, list[str]] = {}
+    for claim, place, where, finding, verdict in zip(*(claims.text(name).tolist() for name in names), strict=True):
+        link = (
+            f'<a href="{html.escape(places[where])}">{html.escape(where)}</a>'
+            if where in places
+            else html.escape(where)
+        )
+        said = f'<br><span class="soft">{html.escape(place)}</span>' if place else ""
+        row = f'<td>{badge(verdict)}<td class="wide"><strong>{html.escape(claim)}</strong>{said}'
+        row += f'<td class="wide finding">{html.escape(finding)}' + (f'<td data-name="see">{link}' if where else "<td>")
+        groups.setdefault(verdict, []).append(row)
+    heads = ["verdict", "claim", "what we found", "see"]
+    if len(claims) <= FEW:
+        return grid(heads, [row for rows in groups.values() for row in rows])
+    ranked = sorted(groups, key=lambda verdict: (list(SIGNS)[::-1].index(tone(verdict)) or len(SIGNS), verdict))
+    return "".join(
+        f"<details{' open' if tone(verdict) == 'bad' else ''}>"
+        f"<summary>{badge(verdict, f'{len(groups[verdict])} {verdict}')}</summary>{grid(heads, groups[verdict])}</details>"
+        for verdict in ranked
+    )
 
 
 def theory_table(theory: Table) -> str:

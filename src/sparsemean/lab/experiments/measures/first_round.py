@@ -6,7 +6,7 @@ import numpy as np
 
 from sparsemean import theory
 from sparsemean.lab.experiments.prepare import task_of
-from sparsemean.lab.experiments.scheme import scheme_of
+from sparsemean.lab.experiments.scheme import k_of, scheme_of
 from sparsemean.lab.experiments.setting import Row, Setting
 from sparsemean.simulation import estimate_mean
 
@@ -21,7 +21,7 @@ def measure(setting: Setting, data_dir: str | None = None) -> list[Row]:
     vectors = np.asarray(task.vectors(task.start(setting.seed), first), np.float64)
     r1, r2 = theory.correlation(vectors)
     row: Row = {"round": 0, "ratio": r2 / r1}
-    scheme, _ = scheme_of(setting, task)
+    scheme = scheme_of(setting, k_of(setting, task.dim))
     if scheme is not None:
         estimate = estimate_mean(vectors, scheme, setting.seed)
         row |= {"mse": float(np.sum((estimate.mean - vectors.mean(axis=0)) ** 2)), "error": estimate.error}
