@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from sparsemean.lab.report import extra
+from sparsemean.lab import extra
 from sparsemean.lab.report.catalogue import spec_of
 from sparsemean.lab.report.compose import compose
 from sparsemean.lab.report.figure import Figure, Scale
@@ -34,7 +34,7 @@ def without_colours(value: Any) -> Any:
 
 
 def test_plotly_knows_every_attribute(figures: list[Figure]):
-    plotly = extra.optional("plotly.graph_objects", "this test")
+    plotly = extra.optional("plotly.graph_objects", "this test", "report")
     for figure in figures:
         for row in figure.rows:
             panel = drawn(figure, row, row.panels[0])
@@ -81,4 +81,4 @@ def test_a_missing_library_is_named_with_its_remedy(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(extra, "import_module", absent)
     with pytest.raises(ValueError, match=r"the report page needs plotly: pip install 'sparsemean\[report\]'"):
-        extra.optional("plotly.offline", "the report page")
+        extra.optional("plotly.offline", "the report page", "report")

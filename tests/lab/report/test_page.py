@@ -11,6 +11,7 @@ import pytest
 from sparsemean._version import __version__
 from sparsemean.errors import InvalidInput
 from sparsemean.lab.report import write_compare_report, write_report
+from sparsemean.lab.report.comparison import against_bytes
 from sparsemean.lab.report.interactive import library
 from sparsemean.lab.report.tables import Table
 from sparsemean.lab.report.verdicts import badge, claims_table, theory_table
@@ -181,9 +182,18 @@ def test_a_comparison_has_table_figures_and_advice(tmp_path: Path):
         "Too large for the budget: rtop-k.",
         "Weather of <January> & more",
         "Diverged, and therefore not drawn: Rand-k-Temporal, O(d) memory.",
+        "Not drawn, since its relative error is zero or nearly so: Whole vectors and LAG.",
     ):
         assert words in read.text
     assert "Weather of <January>" not in text
+
+
+def test_named_are_those_that_no_other_beats_in_error_and_bytes():
+    points = {"wangni": (80, 0.2), "rand-k": (100, 0.3), "rand-k-spatial-avg": (100, 0.12), "induced": (120, 0.15)}
+    points |= {"rand-k-spatial-opt": (100, 0.11), "identity": (400, 1e-30)}
+    rows = [{"scheme": name, "bytes_per_node": sent, "nmse": nmse} for name, (sent, nmse) in points.items()]
+    labels = against_bytes(rows, 1).rows[0].panels[0].labels
+    assert [label.text for label in labels] == ["Wangni", "Rand-k-Spatial (Avg)"]
 
 
 def test_a_comparison_of_one_round_has_no_figure_over_rounds(tmp_path: Path):

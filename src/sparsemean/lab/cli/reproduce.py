@@ -13,7 +13,7 @@ import typer
 from rich.console import Console
 
 from sparsemean.lab import datasets
-from sparsemean.lab.cli.output import print_json, print_table
+from sparsemean.lab.cli.output import print_json
 from sparsemean.lab.cli.progress import progress_bar
 
 LARGE_SETS = ("fashion-mnist", "cifar-10")
@@ -65,7 +65,8 @@ def reproduce_command(
         print_json(claims)
         return
     console = Console()
-    print_table(["verdict", "claim"], [[claim["verdict"], claim["claim"]] for claim in claims])
+    for claim in claims:
+        console.print(f"{claim['verdict']:>15}  {claim['claim']}", highlight=False, markup=False, soft_wrap=True)
     counted = Counter(claim["verdict"] for claim in claims)
     console.print(", ".join(f"{number} {verdict}" for verdict, number in counted.most_common()), highlight=False)
     console.print(f"Report: {page.resolve()}\nTables: {(out / 'tables').resolve()}", soft_wrap=True, highlight=False)

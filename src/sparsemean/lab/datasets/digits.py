@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from sparsemean.lab.datasets.extra import optional
 from sparsemean.lab.datasets.find import Directory
 from sparsemean.lab.datasets.images import Images
+from sparsemean.lab.extra import optional
 
 TRAIN = 1437
 ATTRIBUTION = (
@@ -21,7 +21,7 @@ def load(directory: Directory | None = None) -> Images:
     The set comes without a split. Its order is kept: neighbours are probably by the same hand, and shuffling would put
     that hand on both sides. ``directory`` is not used; the package carries the data.
     """
-    bunch = optional("sklearn.datasets", "the set digits").load_digits()
+    bunch = optional("sklearn.datasets", "the set digits", "lab").load_digits()
     pixels, labels = (bunch.data / 16).astype(np.float32), bunch.target.astype(np.int64)
     classes = tuple(str(digit) for digit in range(10))
     return Images("digits", pixels[:TRAIN], labels[:TRAIN], pixels[TRAIN:], labels[TRAIN:], classes, ATTRIBUTION)

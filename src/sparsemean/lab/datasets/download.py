@@ -7,8 +7,8 @@ from pathlib import Path
 
 from sparsemean.errors import InvalidInput
 from sparsemean.lab.datasets.entry import Download, Entry
-from sparsemean.lab.datasets.extra import optional
 from sparsemean.lab.datasets.find import Directory, contents, located
+from sparsemean.lab.extra import optional
 
 
 def download(entry: Entry, directory: Directory, base_url: str | None = None) -> tuple[Path, ...]:
@@ -37,7 +37,7 @@ def is_whole(entry: Entry, place: Path) -> bool:
 
 def retrieve(entry: Entry, item: Download, folder: Path, base_url: str) -> Path:
     """The path of one downloaded file whose hash is right; a damaged one that lies there is replaced."""
-    pooch = optional("pooch", "downloading")
+    pooch = optional("pooch", "downloading", "lab")
     url = f"{base_url.rstrip('/')}/{item.name}"
     try:
         return Path(pooch.retrieve(url, f"sha256:{item.sha256}", fname=item.name, path=folder))

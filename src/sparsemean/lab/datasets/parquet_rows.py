@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from sparsemean.errors import InvalidInput
-from sparsemean.lab.datasets.extra import optional
 from sparsemean.lab.datasets.rows import Rows
+from sparsemean.lab.extra import optional
 from sparsemean.payload import Doubles
 
 LABELS = ("round", "node")
@@ -17,11 +17,11 @@ LABELS = ("round", "node")
 
 def read(path: Path) -> Rows:
     """The rows of a table whose columns are numbers, besides ``round`` and ``node``."""
-    parquet = optional("pyarrow.parquet", "reading .parquet files")
+    parquet = optional("pyarrow.parquet", "reading .parquet files", "lab")
     try:
         with parquet.ParquetFile(path) as file:
             table = file.read()
-    except (OSError, optional("pyarrow", "reading .parquet files").ArrowException) as error:
+    except (OSError, optional("pyarrow", "reading .parquet files", "lab").ArrowException) as error:
         raise InvalidInput(f"{path} cannot be read as Parquet ({error})") from error
     names = [str(name) for name in table.column_names]
     lowered = [name.lower() for name in names]

@@ -27,8 +27,7 @@ def seconds(setting: Setting) -> float:
         return TRIAL_SECONDS[measure] * float(setting.option("trials", 1000))
     slowness = 0.0 if setting.scheme == EXACT else SLOW_SCHEMES.get(setting.scheme, 1.0)
     a_round = ROUND_SECONDS.get((setting.task, setting.data), 0.0) + slowness * setting.nodes * NODE_SECONDS
-    tries = 3 if setting.option("budget", "") == "bytes" else 1
-    return setting.rounds * a_round * tries
+    return setting.rounds * a_round
 
 
 def longest_first(settings: Iterable[Setting]) -> list[Setting]:

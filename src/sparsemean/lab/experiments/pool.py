@@ -1,7 +1,7 @@
 """Processes that run settings side by side, each with one BLAS thread.
 
-They are started as programs of their own, talk JSON over pipes, and are in a session of their own: Ctrl-C reaches this
-process alone, which then ends them. None outlives it for long, because their input ends when it does.
+They are started as programs of their own, talk JSON over pipes, and are no part of the terminal's foreground: Ctrl-C
+reaches this process alone, which then ends them. None outlives it for long, because their input ends when it does.
 """
 
 from __future__ import annotations

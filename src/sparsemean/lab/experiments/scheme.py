@@ -17,13 +17,11 @@ def k_of(setting: Setting, dim: int) -> int | None:
     return count(setting.share, dim)
 
 
-def scheme_of(setting: Setting, k: int | None) -> Scheme | None:
-    """The scheme with this k; None for the exact mean.
+def scheme_of(setting: Setting, k: int) -> Scheme:
+    """The scheme with this k.
 
     >>> scheme_of(Setting("mine", "stream", "weather", "rand-k", 0.1), 8) == named("rand-k", 8)
     True
     """
-    if k is None:
-        return None
     name, _, kind = setting.scheme.partition(" ")
     return named(name, k, values=kind or str(setting.option("values", "float32")))

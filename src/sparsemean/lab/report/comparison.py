@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -16,11 +17,13 @@ from sparsemean.errors import InvalidInput
 from sparsemean.lab.report.compose import compose
 from sparsemean.lab.report.figure import Figure, Label, Line, Panel, Row, Scale
 from sparsemean.lab.report.legend import swatch
+from sparsemean.lab.report.notes import above, below
 from sparsemean.lab.report.page import READING, Section, document, figure_section, paragraphs, run_again
 from sparsemean.lab.report.scale import scale_of
 from sparsemean.lab.report.spec import Quantity, Spec
 from sparsemean.lab.report.style import rank, style_of, token
 from sparsemean.lab.report.tables import Curve, Table
+from sparsemean.lab.report.takeaway import ORACLE
 from sparsemean.lab.report.verdicts import grid
 from sparsemean.lab.report.words import number
 
@@ -39,7 +42,7 @@ BYTES = Spec(
 
 ROUNDS = Spec(
     "Error round by round",
-    "A scheme with a memory starts like the others and gets better; mean over seeds.",
+    "Means over seeds. A memory shows from the second round on, for better or worse.",
     (Quantity(("nmse",), RELATIVE.label, log=True),),
 )
 
@@ -88,8 +91,8 @@ def against_bytes(results: Sequence[Result], seeds: int) -> Figure:
     for result in sorted(results, key=lambda result: rank(str(result["scheme"]))):
         x = np.array([_number(result.get("bytes_per_node"))])
         error, exact = _number(result.get("nmse")), _number(result.get("exact"))
-        lost = np.array([0 if math.isfinite(error) else seeds])
-        measured = Curve(x, np.array([error]), np.array([_number(result.get("nmse_se"))]), np.array([seeds]), lost)
+        gone = np.array([0 if math.isfinite(error) else seeds])
+        measured = Curve(x, np.array([error]), np.array([_number(result.get("nmse_se"))]), np.array([seeds]), gone)
         nothing = np.array([math.nan])
         said = Curve(x, np.array([exact]), nothing, np.array([seeds]), np.array([0])) if exact > 0 else None
         lines.append(Line(str(result["scheme"]), measured, said))
@@ -97,15 +100,17 @@ def against_bytes(results: Sequence[Result], seeds: int) -> Figure:
     panel = Panel("", tuple(lines), scale, labels=_front(lines, scale))
     names = tuple(line.name for line in lines)
     lost_names = [style_of(line.name).label for line in lines if line.measured.lost.any()]
-    notes = (f"Diverged, and therefore not drawn: {', '.join(lost_names)}.",) if lost_names else ()
-    return Figure("bytes", BYTES, (Row(RELATIVE, (panel,)),), 1, names, notes=notes)
+    lost = [f"Diverged, and therefore not drawn: {', '.join(lost_names)}."] if lost_names else []
+    figure = Figure("bytes", BYTES, (Row(RELATIVE, (panel,)),), 1, names)
+    return replace(figure, notes=(*lost, *above(figure), *below(figure)))
 
 
 def _front(lines: Sequence[Line], scale: Scale) -> tuple[Label, ...]:
     points = sorted(
         (float(line.measured.x[0]), float(line.measured.mean[0]), style_of(line.name).label)
         for line in lines
-        if np.isfinite(line.measured.x[0]) and scale.low <= line.measured.mean[0] <= scale.high
+        if line.name != ORACLE and np.isfinite(line.measured.x[0])
+        if scale.low <= line.measured.mean[0] <= scale.high
     )
     labels: list[Label] = []
     for x, y, text in points:

@@ -22,7 +22,7 @@ class Line:
 
     @property
     def reference(self) -> bool:
-        """Whether it is what the others are measured against."""
+        """Whether it sends whole vectors, so that the others are measured against it."""
         return self.name in REFERENCES
 
 

@@ -9,8 +9,8 @@ import math
 
 import numpy as np
 
+from sparsemean.lab.extra import optional
 from sparsemean.lab.report.band import band
-from sparsemean.lab.report.extra import optional
 from sparsemean.lab.report.figure import Figure, Line, Panel, Row, Scale
 from sparsemean.lab.report.layout import Json, layout, plain, x_range
 from sparsemean.lab.report.style import style_of, token
@@ -23,7 +23,7 @@ MARKERS_SHOWN = 9
 
 def library() -> str:
     """The source of plotly.js, to be put into the page once."""
-    source: str = optional("plotly.offline", "the report page").get_plotlyjs()
+    source: str = optional("plotly.offline", "the report page", "report").get_plotlyjs()
     return source
 
 

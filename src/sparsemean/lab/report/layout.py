@@ -57,8 +57,10 @@ def _x_axis(figure: Figure, panel: Panel) -> Json:
 
 
 def x_range(panel: Panel) -> tuple[float, float]:
-    """Of a logarithmic axis, with some room to either side."""
-    places = [x for line in panel.lines for x in line.measured.x.tolist() if 0 < x < math.inf]
+    """Of a logarithmic axis, with some room to either side of the points that can be seen."""
+    points = [point for line in panel.lines for point in zip(line.measured.x, line.measured.mean, strict=True)]
+    seen = [float(x) for x, y in points if panel.scale.low <= y <= panel.scale.high]
+    places = [x for x in seen if 0 < x < math.inf]
     low, high = (min(places), max(places)) if places else (1.0, 10.0)
     room = max(1.1, (high / low) ** 0.06)
     return low / room, high * room

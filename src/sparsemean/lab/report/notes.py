@@ -15,7 +15,7 @@ from sparsemean.lab.report.words import listed, number
 
 def notes(figure: Figure) -> list[str]:
     """Sentences, each only where there is something to say."""
-    return list(dict.fromkeys([*_diverged(figure), *_above(figure), *_below(figure), *_axes(figure)]))
+    return list(dict.fromkeys([*_diverged(figure), *above(figure), *below(figure), *_axes(figure)]))
 
 
 def _lines(figure: Figure) -> Iterator[tuple[Panel, Line]]:
@@ -41,7 +41,7 @@ def _loss(figure: Figure, line: Line) -> str:
     return f"{who}from {figure.spec.x_label} {number(float(curve.x[first]))} on"
 
 
-def _above(figure: Figure) -> Iterator[str]:
+def above(figure: Figure) -> Iterator[str]:
     """Lines for which the axis was not stretched; who diverged has been named already."""
     gone = {line.name for _, line in _lines(figure) if np.any(line.measured.lost)}
     peaks: dict[str, float] = {}
@@ -54,7 +54,7 @@ def _above(figure: Figure) -> Iterator[str]:
         yield f"Leaving a panel at its upper edge: {who}."
 
 
-def _below(figure: Figure) -> Iterator[str]:
+def below(figure: Figure) -> Iterator[str]:
     """Lines that fall out of a logarithmic axis, or of which it shows nothing, such as an error of zero."""
     for row in figure.rows:
         lowest: dict[str, float] = {}
@@ -78,6 +78,6 @@ def _below(figure: Figure) -> Iterator[str]:
 
 
 def _axes(figure: Figure) -> Iterator[str]:
-    for row in figure.rows:
-        if len({panel.scale for panel in row.panels}) > 1:
-            yield f"Panels differ in their vertical axis ({row.quantity.short})."
+    differ = [row.quantity.short for row in figure.rows if len({panel.scale for panel in row.panels}) > 1]
+    if differ:
+        yield f"Mind the vertical axes, which differ from panel to panel: {listed(differ)}."

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from sparsemean.errors import InvalidInput
+from sparsemean.lab.extra import optional
 from sparsemean.lab.report.band import band
 from sparsemean.lab.report.catalogue import spec_of
 from sparsemean.lab.report.compose import compose
-from sparsemean.lab.report.extra import optional
 from sparsemean.lab.report.figure import Figure, Line, Panel, Row, Scale
 from sparsemean.lab.report.reproduction import figure_names, read_tables
 from sparsemean.lab.report.sheet import Sheet
@@ -72,8 +72,8 @@ def draw(figure: Figure, path: Path) -> None:
     longest = max(len(style_of(name).label) for name in figure.series)
     entries = max(1, int(width / (0.7 + 0.075 * longest)))
     sheet = Sheet(columns, sum(lines), -(-len(figure.series) // entries), len(notes), panel)
-    with optional("matplotlib", PURPOSE).rc_context(_SETTINGS):
-        canvas = optional("matplotlib.figure", PURPOSE).Figure(figsize=(sheet.width, sheet.height), dpi=150)
+    with optional("matplotlib", PURPOSE, "report").rc_context(_SETTINGS):
+        canvas = optional("matplotlib.figure", PURPOSE, "report").Figure(figsize=(sheet.width, sheet.height), dpi=150)
         line = 0
         for row, height in zip(figure.rows, lines, strict=True):
             for i, shown in enumerate(row.panels):
@@ -153,4 +153,4 @@ def _look(style: Style) -> dict[str, Any]:
 
 def _handle(style: Style) -> Any:
     label = style.label if not style.label.startswith("_") else f" {style.label}"  # else it would be left out
-    return optional("matplotlib.lines", PURPOSE).Line2D([], [], label=label, **_look(style))
+    return optional("matplotlib.lines", PURPOSE, "report").Line2D([], [], label=label, **_look(style))

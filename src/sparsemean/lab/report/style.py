@@ -22,8 +22,8 @@ class Style:
     dash: str = "solid"
 
 
-REFERENCES = ("exact", "exact-mean", "identity")
-"""What the others are measured against: drawn in every panel, never ranked."""
+REFERENCES = ("exact", "exact-mean", "identity", "lag")
+"""Those that send whole vectors: drawn in every panel, never ranked, and no axis is stretched for their tiny errors."""
 
 # The colours of the nine most frequent were chosen by search: at least 9 apart (OKLab × 100) for normal, protan,
 # deutan and tritan eyes, with a contrast of 3.2 or more to the ground.

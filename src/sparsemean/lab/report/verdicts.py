@@ -11,6 +11,7 @@ from sparsemean.lab.report.words import number
 
 FEW = 12
 """So many rows are shown without being asked for."""
+SURPRISING_FIRST = ("bad", "mixed", "good", "other")
 SIGNS = {"good": "✓", "mixed": "≈", "bad": "✗", "other": "•"}
 
 _OTHER = ("not run", "not judged", "not tested", "skipped", "unknown")
@@ -68,10 +69,11 @@ def claims_table(claims: Table, places: Mapping[str, str]) -> str:
     heads = ["verdict", "claim", "what we found", "see"]
     if len(claims) <= FEW:
         return grid(heads, [row for rows in groups.values() for row in rows])
-    ranked = sorted(groups, key=lambda verdict: (list(SIGNS)[::-1].index(tone(verdict)) or len(SIGNS), verdict))
+    ranked = sorted(groups, key=lambda verdict: (SURPRISING_FIRST.index(tone(verdict)), verdict))
     return "".join(
         f"<details{' open' if tone(verdict) == 'bad' else ''}>"
-        f"<summary>{badge(verdict, f'{len(groups[verdict])} {verdict}')}</summary>{grid(heads, groups[verdict])}</details>"
+        f"<summary>{badge(verdict, f'{len(groups[verdict])} {verdict}')}</summary>"
+        f"{grid(heads, groups[verdict])}</details>"
         for verdict in ranked
     )
 

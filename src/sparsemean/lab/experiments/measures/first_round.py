@@ -21,9 +21,9 @@ def measure(setting: Setting, data_dir: str | None = None) -> list[Row]:
     vectors = np.asarray(task.vectors(task.start(setting.seed), first), np.float64)
     r1, r2 = theory.correlation(vectors)
     row: Row = {"round": 0, "ratio": r2 / r1}
-    scheme = scheme_of(setting, k_of(setting, task.dim))
-    if scheme is not None:
-        estimate = estimate_mean(vectors, scheme, setting.seed)
+    k = k_of(setting, task.dim)
+    if k is not None:
+        estimate = estimate_mean(vectors, scheme_of(setting, k), setting.seed)
         row |= {"mse": float(np.sum((estimate.mean - vectors.mean(axis=0)) ** 2)), "error": estimate.error}
         row |= {"error_se": estimate.error_se, "bytes_per_node": estimate.bytes / len(vectors)}
         if estimate.correlation is not None:

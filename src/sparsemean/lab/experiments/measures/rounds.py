@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
 
 import numpy as np
 
 from sparsemean.errors import DivergenceWarning
-from sparsemean.lab.experiments.measures.equal_bytes import closest
+from sparsemean.lab.experiments.measures.equal_bytes import most_within, typical_vectors
 from sparsemean.lab.experiments.prepare import task_of
 from sparsemean.lab.experiments.scheme import k_of, scheme_of
 from sparsemean.lab.experiments.setting import Row, Setting
-from sparsemean.lab.tasks import Quadratic, Task
-from sparsemean.lab.trace import Trace, play
+from sparsemean.lab.tasks import Quadratic
+from sparsemean.lab.trace import play
 from sparsemean.run import Run
 from sparsemean.schemes import named
 
@@ -21,8 +20,8 @@ from sparsemean.schemes import named
 def measure(setting: Setting, data_dir: str | None = None) -> list[Row]:
     """One row a round; ``start`` is the objective before the first, ``k`` the number of coordinates sent.
 
-    With the option ``budget="bytes"`` k is not the setting's share of the coordinates, but the one with which payloads
-    are on average as long as rand-k's with float32 values at that share.
+    With the option ``budget="bytes"`` k is not the setting's share of the coordinates, but the largest with which
+    payloads are on average no longer than rand-k's with float32 values at that share.
 
     >>> setting = Setting("quadratic", "quadratic", "normal", "rand-k", 0.1, rounds=2, nodes=3, options=(("dim", 20),))
     >>> [sorted(row)[:4] for row in measure(setting)]
@@ -30,19 +29,14 @@ def measure(setting: Setting, data_dir: str | None = None) -> list[Row]:
     """
     task = task_of(setting, data_dir)
     k = k_of(setting, task.dim)
-    if k is None or setting.option("budget", "") != "bytes":
-        trace = _played(setting, task, k)
-    else:
+    if k is not None and setting.option("budget", "") == "bytes":
         wanted = Run(named("rand-k", k), task.dim).payload_bytes
-        k, trace = closest(wanted, k, task.dim, lambda k: _played(setting, task, k))
+        k = most_within(lambda k: scheme_of(setting, k), wanted, typical_vectors(task, setting.seed, setting.rounds))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DivergenceWarning)  # that it diverges is among what is shown
+        trace = play(task, None if k is None else scheme_of(setting, k), setting.rounds, setting.seed)
     rows: list[Row] = [{**line, "start": trace.start, "k": k} for line in trace.rows()]
     if isinstance(task, Quadratic):
         for row, bound in zip(rows, task.bound(np.arange(1, len(rows) + 1)).tolist(), strict=True):
             row["bound"] = bound
     return rows
-
-
-def _played(setting: Setting, task: Task[Any], k: int | None) -> Trace:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DivergenceWarning)  # that it diverges is among what is shown
-        return play(task, scheme_of(setting, k), setting.rounds, setting.seed)
