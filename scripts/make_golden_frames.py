@@ -2,7 +2,7 @@
 
 Run it once when the wire version is new, and again only for a scheme that has no golden frame yet:
 
-    python scripts/make_golden_frames.py
+    python scripts/make_golden_frames.py [name ...]
 
 A file that exists is never written again. Where today's code would write other bytes, the code is wrong, or the wire
 version has to change and the new frames go to a folder of their own; the old ones stay.
@@ -15,6 +15,7 @@ frame decodes to, null where it says "unchanged".
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from sparsemean.wire import frame
 FOLDER = Path(__file__).parent.parent / "tests" / "golden" / "wire" / f"v{frame.VERSION}"
 DIM, K, SEED = 100, 10, (1 << 63) + 11
 NODE, ROUND = "Göteborg 7", 5
+FEW_BITS = ("float16", "bfloat16", "int8", "int4", "1-bit")
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,15 @@ def vector(round: int) -> list[float]:
     return [((37 * j + 29 * round + 11) % 101 - 50.25) / 8 * (16 if j % 17 == 0 else 1) for j in range(DIM)]
 
 
+def long_vector(round: int) -> list[float]:
+    """256 entries with more digits than 16 bits hold, then 45 that are 0.
+
+    >>> len(long_vector(0)), long_vector(0)[1], sum(map(abs, long_vector(0)[256:]))
+    (301, -0.281524658203125, 0.0)
+    """
+    return [x * (1 + j / 1024) for j, x in enumerate(vector(round) * 3)][:256] + [0.0] * 45
+
+
 def cases() -> dict[str, Case]:
     """Every named scheme, and what the names leave out."""
     made = {}
@@ -65,6 +76,20 @@ def cases() -> dict[str, Case]:
     made["rand-k-blocks"] = Case(sm.Run(sm.named("rand-k", k=0.1), DIM, SEED, blocks=[1, 29, 70]), [vector(ROUND)])
     made["rand-k-shared"] = Case(sm.Run(sm.Scheme(sm.RandK(K, shared=True)), DIM, SEED), [vector(ROUND)])
     made["top-k-bitmap"] = Case(sm.Run(sm.named("top-k", k=50), DIM, SEED), [vector(ROUND)])
+    for values in FEW_BITS:
+        for name in ("rand-k", "wangni"):
+            made[f"{name}-{values}"] = Case(sm.Run(sm.named(name, k=K, values=values), DIM, SEED), [vector(ROUND)])
+        # A whole group and a shorter one, which is 0, of an odd number of values.
+        made[f"identity-{values}"] = Case(sm.Run(sm.named("identity", values=values), 301, SEED), [long_vector(ROUND)])
+    made["rand-k-shared-int8"] = Case(
+        sm.Run(sm.Scheme(sm.RandK(K, shared=True), values="int8"), DIM, SEED), [vector(ROUND)]
+    )
+    made["top-k-int4"] = Case(sm.Run(sm.named("top-k", k=K, values="int4"), DIM, SEED), [vector(ROUND)])
+    made["induced-int8"] = Case(sm.Run(sm.named("induced", k=K, values="int8"), DIM, SEED), [vector(ROUND)])
+    made["diana-int8"] = Case(
+        sm.Run(sm.named("diana", k=K, values="int8"), DIM, SEED),
+        [vector(round) for round in range(ROUND - 2, ROUND + 1)],
+    )
     made["lag-unchanged"] = Case(sm.Run(sm.named("lag"), DIM, SEED), [vector(ROUND)] * 2)
     return made
 
@@ -77,13 +102,15 @@ def golden(case: Case) -> tuple[bytes, list[float] | None]:
         client.delivered(server.accept(NODE, blob))
         server.skip_round()
     payload = codec.read_payload(case.run, NODE, *codec.open_frame(case.run, NODE, blob))
-    return blob, None if payload is None else payload.dense(DIM).tolist()
+    return blob, None if payload is None else payload.dense(case.run.dim).tolist()
 
 
 def main() -> None:
-    """Write what is not there yet."""
+    """Write what is not there yet, of the names given or of all."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     for name, case in cases().items():
+        if sys.argv[1:] and name not in sys.argv[1:]:
+            continue
         frame_file, text_file = FOLDER / f"{name}.bin", FOLDER / f"{name}.json"
         if frame_file.exists() or text_file.exists():
             print(f"{name}: is there, left alone")

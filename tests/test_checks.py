@@ -12,6 +12,7 @@ import pytest
 
 import sparsemean as sm
 from sparsemean import checks
+from sparsemean.decoders import Belief
 from sparsemean.encoders import Facts, State, Stateful
 from sparsemean.payload import Doubles, Floats, Layout, Part, Payload
 from sparsemean.sampling import Key
@@ -120,13 +121,14 @@ class Crooked(sm.Decoder):
     def reweights(self) -> bool:
         return True
 
-    @property
-    def T(self) -> str:
+    adapts = False
+    unbiased = True
+
+    def T(self, belief: Belief, n: int) -> str:
         return "max"
 
-    def innovation(self, totals: RoundTotals, share: float | None) -> Doubles:
-        assert share is not None
-        return sm.Spatial("max").innovation(totals, share) * self.bend(int(totals.nodes[0]), share)
+    def innovation(self, totals: RoundTotals, shares: tuple[float, ...], beliefs: tuple[Belief, ...]) -> Doubles:
+        return sm.Spatial("max").innovation(totals, shares, beliefs) * self.bend(int(totals.nodes[0]), shares[0])
 
 
 def zero_truncated(n: int, p: float) -> float:
@@ -149,10 +151,14 @@ class Misdeclared(sm.Decoder):
     """An honest mean that claims the error of another T."""
 
     reweights = True
-    T = -0.9
+    adapts = False
+    unbiased = True
 
-    def innovation(self, totals: RoundTotals, share: float | None) -> Doubles:
-        return sm.Mean().innovation(totals, share)
+    def T(self, belief: Belief, n: int) -> float:
+        return -0.9
+
+    def innovation(self, totals: RoundTotals, shares: tuple[float, ...], beliefs: tuple[Belief, ...]) -> Doubles:
+        return sm.Mean().innovation(totals, shares, beliefs)
 
 
 def test_an_error_formula_that_is_not_its_own_is_found_out() -> None:

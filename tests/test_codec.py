@@ -115,6 +115,7 @@ def test_the_bytes_come_back_as_what_the_encoder_made(name, values):
         (40, struct.pack("<Q", (1 << 63) - 1), sm.ForeignPayload, "another dim"),
         (24, bytes(8), sm.ForeignPayload, "not made by node 'a'"),
         (6, b"\x02", sm.MalformedPayload, "value kind"),
+        (6, b"\x05", sm.MalformedPayload, "value kind"),
     ],
 )
 def test_a_frame_that_is_not_of_this_run_and_node_is_not_opened(at, new, error, why):
@@ -123,6 +124,27 @@ def test_a_frame_that_is_not_of_this_run_and_node_is_not_opened(at, new, error, 
     assert reseal(blob, {}) == blob
     with pytest.raises(error, match=why):
         codec.open_frame(run, "a", reseal(blob, {at: new}))
+
+
+@pytest.mark.parametrize("values", ["float16", "bfloat16", "int8", "int4", "1-bit"])
+@pytest.mark.parametrize("name", ["identity", "rand-k", "top-k", "wangni", "induced", "diana", "lag"])
+def test_few_bits_are_drawn_from_the_key_of_node_and_round(name, values):
+    run = sm.Run(scheme_named(name, values=values), dim=8, seed=1)
+    vector = VECTOR / 7
+    blob = sm.Client(run, "a").encode(vector, 4)
+    assert sm.Client(run, "a").encode(vector, 4) == blob
+    assert run.payload_bytes == len(blob) if run.payload_fixed else run.payload_bytes >= len(blob)
+    encoder = run.scheme.encoder
+    state = encoder.start(8) if isinstance(encoder, sm.encoders.Stateful) else {}
+    made = encoder.encode(vector, run.key("a", 4), state)
+    read = codec.read_payload(run, "a", *codec.open_frame(run, "a", blob))
+    assert made is not None
+    assert read is not None
+    for ours, theirs in zip(made.parts, read.parts, strict=True):
+        assert ours.coordinates.tolist() == theirs.coordinates.tolist()
+        assert (ours.scale, ours.noise) == (theirs.scale, 0.0)
+        spread = np.sqrt(12.0 * np.asarray(theirs.noise))  # s; or √2 u, where the error is below u
+        assert np.all(np.abs(ours.values - theirs.values) <= spread + 1e-6)
 
 
 def read(run: sm.Run, blob: bytes) -> object:

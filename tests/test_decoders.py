@@ -9,6 +9,7 @@ import pytest
 
 import sparsemean as sm
 from sparsemean.blocks import Blocks
+from sparsemean.decoders import Belief
 from sparsemean.payload import Doubles, Part
 from sparsemean.totals import RoundTotals
 
@@ -24,6 +25,11 @@ def round_of(nodes: int, blocks: tuple[int, ...] = (DIM,), weights: Doubles | No
         chosen = rng.permutation(DIM)[:4]
         totals.add(weight, [Part(chosen, rng.normal(size=4), scale=1 / SHARE)])
     return totals
+
+
+def innovation(decoder: sm.Decoder, totals: RoundTotals, share: float | None) -> Doubles:
+    shares = () if share is None else (share,)
+    return decoder.innovation(totals, shares, (Belief(),) * len(totals.blocks.sizes))
 
 
 def beta_over_t(T, m: int, n: int) -> float:
@@ -49,22 +55,22 @@ def test_spatial_scales_each_coordinate_by_beta_bar_over_t(family: str, nodes: i
     totals = round_of(nodes)
     received = totals.sums * SHARE
     twin = [s / nodes * beta_over_t(T, m, nodes) if m else 0.0 for s, m in zip(received, totals.counts, strict=True)]
-    np.testing.assert_allclose(decoder.innovation(totals, SHARE), twin, rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(innovation(decoder, totals, SHARE), twin, rtol=1e-12, atol=1e-14)
 
 
 def test_mean_divides_by_the_weight_of_the_block() -> None:
     weights = np.array([[1.0, 0.0], [3.0, 0.0]])
     totals = round_of(2, (4, 6), weights)
-    mean = sm.Mean().innovation(totals, SHARE)
+    mean = innovation(sm.Mean(), totals, SHARE)
     np.testing.assert_allclose(mean[:4], totals.sums[:4] / 4.0)
     assert np.array_equal(mean[4:], np.zeros(6)), "no weight, no mean"
-    assert np.array_equal(sm.Spatial("max").innovation(totals, SHARE)[4:], np.zeros(6))
+    assert np.array_equal(innovation(sm.Spatial("max"), totals, SHARE)[4:], np.zeros(6))
 
 
 def test_each_block_has_its_own_number_of_nodes() -> None:
     weights = np.array([[1.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
     totals = round_of(3, (4, 6), weights)
-    found = sm.Spatial("max").innovation(totals, SHARE)
+    found = innovation(sm.Spatial("max"), totals, SHARE)
     for inside, n in ((slice(0, 4), 3), (slice(4, 10), 2)):
         counts, sums = totals.counts[inside], totals.sums[inside] * SHARE
         twin = [s / n * beta_over_t(lambda m, n: m, m, n) if m else 0.0 for s, m in zip(sums, counts, strict=True)]
@@ -76,7 +82,7 @@ def test_the_limit_of_opposed_vectors_uses_what_everybody_sent() -> None:
     totals.add(np.ones(1), [Part(np.array([0, 1]), np.array([1.0, 2.0]), 1.5)])
     totals.add(np.ones(1), [Part(np.array([0, 2]), np.array([5.0, 7.0]), 1.5)])
     share = 2 / 3
-    np.testing.assert_allclose(sm.Spatial(-1).innovation(totals, share), [(1 + 5) / (2 * share**2), 0.0, 0.0])
+    np.testing.assert_allclose(innovation(sm.Spatial(-1), totals, share), [(1 + 5) / (2 * share**2), 0.0, 0.0])
 
 
 def test_without_a_share_what_all_sent_is_averaged_and_the_rest_filled() -> None:
@@ -84,9 +90,9 @@ def test_without_a_share_what_all_sent_is_averaged_and_the_rest_filled() -> None
     totals = RoundTotals(Blocks((3,)), moments=False)
     totals.add(np.ones(1), [Part(np.array([0, 1]), np.array([1.0, 2.0]))])
     totals.add(np.ones(1), [Part(np.array([0]), np.array([5.0]))])
-    assert sm.Spatial("max").innovation(totals, None).tolist() == [3.0, 2.0, 0.0]
-    assert sm.Spatial("avg").innovation(totals, None).tolist() == [3.0, 2.0, 0.0]
-    assert sm.Spatial("one").innovation(totals, None).tolist() == [3.0, 1.0, 0.0]
+    assert innovation(sm.Spatial("max"), totals, None).tolist() == [3.0, 2.0, 0.0]
+    assert innovation(sm.Spatial("avg"), totals, None).tolist() == [3.0, 2.0, 0.0]
+    assert innovation(sm.Spatial("one"), totals, None).tolist() == [3.0, 1.0, 0.0]
 
 
 @pytest.mark.parametrize(
@@ -110,10 +116,10 @@ def test_a_weighting_that_cannot_be_is_refused_when_it_is_made(arguments) -> Non
 
 def test_a_table_that_is_too_short_says_so() -> None:
     with pytest.raises(sm.InvalidInput, match="3 nodes"):
-        sm.Spatial(table=(1.0, 2.0)).innovation(round_of(3), SHARE)
+        innovation(sm.Spatial(table=(1.0, 2.0)), round_of(3), SHARE)
 
 
 def test_decoders_are_values() -> None:
     assert sm.Spatial(table=(1, 2)) == sm.Spatial(table=(1.0, 2.0))
     assert len({sm.Spatial("avg"), sm.Spatial("avg"), sm.Mean(), sm.Mean()}) == 2
-    assert (sm.Mean().T, sm.Mean().reweights, sm.Spatial("max").reweights) == ("one", False, True)
+    assert (sm.Mean().T(Belief(), 5), sm.Mean().reweights, sm.Spatial("max").reweights) == ("one", False, True)

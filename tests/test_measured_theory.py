@@ -19,6 +19,7 @@ import pytest
 import sparsemean as sm
 from sparsemean import sampling, theory
 from sparsemean.blocks import Blocks
+from sparsemean.decoders import Belief
 from sparsemean.payload import Doubles, Part
 from sparsemean.sampling import Key
 from sparsemean.totals import RoundTotals
@@ -80,7 +81,7 @@ class Trials:
     def totals(self, vectors: Doubles) -> RoundTotals:
         dim, trials, n = self.sent.shape
         totals = RoundTotals(Blocks((dim * trials,)), moments=False)
-        totals.nodes[:] = n
+        totals.class_nodes[:] = n
         totals.weight[:] = n
         totals.sums[:] = np.einsum("jtn,nj->jt", self.sent, vectors / self.share).ravel()
         totals.counts[:] = np.count_nonzero(self.sent, axis=2).ravel()
@@ -88,7 +89,7 @@ class Trials:
 
     def decoded(self, decoder: sm.Decoder, totals: RoundTotals) -> Doubles:
         """The decoder's estimate of every trial: shape (trials, dim)."""
-        return decoder.innovation(totals, self.share).reshape(self.dim, -1).T
+        return decoder.innovation(totals, (self.share,), (Belief(),)).reshape(self.dim, -1).T
 
 
 def squared_errors(estimates: Doubles, truth: Doubles) -> Doubles:
@@ -142,11 +143,14 @@ class ZeroTruncated(sm.Decoder):
     """β̄ as the paper prints it, read as an expectation over Binomial(n, p) given M ≥ 1: a slip to tell apart."""
 
     reweights = True
-    T = "max"
+    adapts = False
+    unbiased = True
 
-    def innovation(self, totals: RoundTotals, share: float | None) -> Doubles:
-        n = int(totals.nodes[0])
-        assert share is not None
+    def T(self, belief: Belief, n: int) -> str:
+        return "max"
+
+    def innovation(self, totals: RoundTotals, shares: tuple[float, ...], beliefs: tuple[Belief, ...]) -> Doubles:
+        (share,), n = shares, int(totals.nodes[0])
         m = np.arange(1, n + 1)
         chance = np.array([math.comb(n, i) * share**i * (1 - share) ** (n - i) for i in m]) / (1 - (1 - share) ** n)
         factor = np.concatenate(([0.0], 1 / m)) / np.sum(chance / m)
@@ -204,7 +208,7 @@ def test_mean_and_error_over_all_samples_of_all_nodes_are_exact(n: int, d: int, 
         totals = RoundTotals(Blocks((d,)), moments=True)
         for i, coordinates in enumerate(map(np.array, chosen)):
             totals.add(w[i : i + 1], [Part(coordinates, x[i, coordinates] - b[i, coordinates], scale=d / k)])
-        estimates.append(expected + decoder.innovation(totals, share))
+        estimates.append(expected + decoder.innovation(totals, (share,), (Belief(),)))
     r1, r2 = theory.correlation(y)
     np.testing.assert_allclose(np.mean(estimates, axis=0), truth, rtol=0, atol=1e-12)
     exact = theory.spatial_mse(r1, r2, n, share, T)

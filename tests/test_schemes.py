@@ -17,10 +17,14 @@ NAMES = [
     "rand-k-spatial-max",
     "rand-k-spatial-avg",
     "rand-k-spatial-opt",
+    "rand-k-spatial-adaptive",
+    "rand-k-spatial-adaptive-unbiased",
     "rand-k-temporal",
     "rand-k-temporal-shared",
     "rand-k-temporal-window",
     "rand-k-temporal-stale",
+    "rand-k-temporal-shared-stable",
+    "rand-k-hybrid",
     "top-k",
     "top-k-spatial",
     "top-k-temporal",
@@ -120,7 +124,7 @@ def test_what_fits_runs_for_three_rounds_through_the_bytes(what):
         (lambda: untyped.Scheme(sm.RandK), "takes a Encoder"),
         (lambda: untyped.Scheme(sm.RandK(2), sm.PerNode()), "takes a Decoder"),
         (lambda: untyped.Scheme(sm.RandK(2), memory=sm.Mean()), "takes a Memory"),
-        (lambda: sm.Scheme(sm.RandK(2), values="float16"), "float32, float64"),
+        (lambda: sm.Scheme(sm.RandK(2), values="float8"), "float32, float64"),
         (lambda: sm.RandK(0), "at least 1"),
         (lambda: sm.RandK(-3), "at least 1"),
         (lambda: sm.RandK(1.0), "strictly between 0 and 1"),
@@ -157,7 +161,7 @@ def test_every_name_is_a_scheme_of_either_kind_of_value(name):
         assert scheme == scheme_named(name, values=values)
         assert scheme.node_state == (name in ("error-feedback-top-k", "error-feedback-rand-k", "diana", "lag"))
         biased = ("top-k", "top-k-spatial", "top-k-temporal", "rtop-k", "error-feedback-top-k", "error-feedback-rand-k")
-        assert scheme.unbiased == (name not in (*biased, "lag"))
+        assert scheme.unbiased == (name not in (*biased, "lag", "rand-k-spatial-adaptive"))
 
 
 @pytest.mark.parametrize(
@@ -168,6 +172,13 @@ def test_every_name_is_a_scheme_of_either_kind_of_value(name):
         ("rand-k-temporal-window", {"size": 5}, sm.Scheme(sm.RandK(3), memory=sm.Window(5))),
         ("rand-k-temporal-stale", {"forget_after": 4}, sm.Scheme(sm.RandK(3), memory=sm.PerNode(4))),
         ("rtop-k", {"over": 3.0}, sm.Scheme(sm.RTopK(3, 3.0))),
+        ("rand-k-spatial-adaptive", {}, sm.Scheme(sm.RandK(3), sm.Spatial("estimated"))),
+        ("rand-k-hybrid", {}, sm.Scheme(sm.RandK(3), sm.Spatial("learned"), sm.Hybrid())),
+        (
+            "rand-k-hybrid",
+            {"k": (3, 5)},
+            sm.Scheme(sm.OneOf((sm.RandK(3), sm.RandK(5))), sm.Spatial("learned"), sm.Hybrid()),
+        ),
         ("top-k-spatial", {}, sm.Scheme(sm.TopK(3), sm.Spatial("avg"))),
         ("error-feedback-rand-k", {}, sm.Scheme(sm.ErrorFeedback(sm.RandK(3)))),
         ("diana", {}, sm.Scheme(sm.Difference(sm.RandK(3)), memory=sm.Offset())),

@@ -11,6 +11,7 @@ from sparsemean.encoders import (
     Identity,
     Induced,
     Lazy,
+    OneOf,
     RandK,
     RTopK,
     TopK,
@@ -31,7 +32,7 @@ from sparsemean.errors import (
     TooFewNodes,
     WrongRound,
 )
-from sparsemean.memory import Memory, Offset, PerNode, Shared, Window
+from sparsemean.memory import Hybrid, Memory, Offset, PerNode, Shared, SharedStable, Window
 from sparsemean.results import Correlation, Estimate, Receipt
 from sparsemean.run import Run
 from sparsemean.schemes import Scheme, named, names
@@ -50,6 +51,7 @@ __all__ = [
     "ErrorFeedback",
     "Estimate",
     "ForeignPayload",
+    "Hybrid",
     "Identity",
     "IncompatibleScheme",
     "Induced",
@@ -60,6 +62,7 @@ __all__ = [
     "Memory",
     "NonFiniteValues",
     "Offset",
+    "OneOf",
     "OutOfStep",
     "PayloadError",
     "PerNode",
@@ -70,6 +73,7 @@ __all__ = [
     "Scheme",
     "Server",
     "Shared",
+    "SharedStable",
     "SparseMeanError",
     "Spatial",
     "TooFewNodes",

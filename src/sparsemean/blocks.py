@@ -51,3 +51,10 @@ class Blocks:
     def sums(self, per_coordinate: Doubles) -> Doubles:
         """One sum per block."""
         return np.add.reduceat(per_coordinate, self._starts)
+
+    def sums_at(self, coordinates: Ints, values: Doubles) -> Doubles:
+        """One sum per block of values that stand at these coordinates."""
+        if len(self.sizes) == 1:
+            return np.array([np.sum(values)])
+        sums: Doubles = np.bincount(self.of(coordinates), values, minlength=len(self.sizes)).astype(np.float64)
+        return sums

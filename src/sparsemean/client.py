@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import io
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from sparsemean import codec
-from sparsemean.encoders import State, Stateful
+from sparsemean.encoders import Encoder, State, Stateful
 from sparsemean.errors import InvalidInput, OutOfStep
 from sparsemean.inputs import node_name, round_number, vector_of
 from sparsemean.payload import Payload
@@ -32,20 +32,30 @@ class _Sent:
 class Client:
     """Turns this node's vectors into payloads. Only stateful encoders keep anything here.
 
+    ``encoder`` is for schemes with a OneOf: the one this node's link can carry; the first where it is left out.
+
     >>> from sparsemean.schemes import named
     >>> client = Client(Run(named("rand-k", k=2), dim=5, seed=7), "station-12")
     >>> len(client.encode([1, 2, 3, 4, 5], round=0))
     72
     """
 
-    def __init__(self, run: Run, node: str) -> None:
+    def __init__(self, run: Run, node: str, encoder: Encoder | None = None) -> None:
         self.run = run
         self.node = node_name(node)
+        if encoder is not None and encoder not in run.encoders:
+            raise InvalidInput(f"{encoder!r} is none of the run's encoders: {', '.join(map(repr, run.encoders))}")
+        self.choice = 0 if encoder is None else run.encoders.index(encoder)
         self.reset()
+
+    @property
+    def encoder(self) -> Encoder:
+        """What this node encodes with."""
+        return self.run.encoders[self.choice]
 
     def reset(self) -> None:
         """Forget all state; the server starts this node afresh with the next payload."""
-        encoder = self.run.scheme.encoder
+        encoder = self.encoder
         self._state: State = encoder.start(self.run.dim) if isinstance(encoder, Stateful) else {}
         self._basis = 0
         self._waiting: _Sent | None = None
@@ -54,7 +64,7 @@ class Client:
     def encode(self, vector: npt.ArrayLike, round: int) -> bytes:
         """The payload for this round. The same vector gives the same bytes, also after it was delivered."""
         checked, round = vector_of(vector, self.run.dim), round_number(round)
-        encoder = self.run.scheme.encoder
+        encoder = self.encoder
         if not isinstance(encoder, Stateful):
             return self._pack(encoder.encode(checked, self.run.key(self.node, round), {}), round)
         digest = blob_digest(checked.tobytes())
@@ -86,6 +96,8 @@ class Client:
 
     def _pack(self, payload: Payload | None, round: int) -> bytes:
         basis = self._basis if self.run.scheme.encoder.facts.in_step else 0
+        if payload is not None:
+            payload = replace(payload, choice=self.choice)
         return codec.pack(self.run, self.node, round, payload, basis)
 
     def save(self) -> bytes:
@@ -95,6 +107,7 @@ class Client:
         header = np.frombuffer(f"{self.run.digest} {self.node}".encode(), np.uint8)
         arrays: dict[str, npt.NDArray[Any]] = {
             "header": header,
+            "choice": np.array(self.choice, np.uint8),
             "basis": np.array(self._basis, np.uint32),
             "last": np.frombuffer(text.encode(), np.uint8),
             "blob": np.frombuffer(b"" if last is None else last.blob, np.uint8),
@@ -111,15 +124,15 @@ class Client:
         try:
             with np.load(io.BytesIO(saved), allow_pickle=False) as arrays:
                 header, last, blob = (arrays[name].tobytes() for name in ("header", "last", "blob"))
-                basis = int(arrays["basis"])
+                basis, choice = int(arrays["basis"]), int(arrays["choice"])
                 state = {name: arrays[f"state_{name}"] for name in client._state}
         except Exception as error:  # zipfile, zlib and numpy each fail on damage in many ways of their own
             raise InvalidInput(f"this is not a state written by Client.save: {error}") from None
-        if header != f"{run.digest} {node}".encode():
+        if header != f"{run.digest} {node}".encode() or choice >= len(run.encoders):
             raise InvalidInput(
                 f"the saved state is of another run or node than {node!r}; restore it there, or start afresh"
             )
-        client._state, client._basis = state, basis
+        client._state, client._basis, client.choice = state, basis, choice
         if last:
             round, vector = last.decode().split()
             client._delivered = _Sent(int(round), vector, blob, state)

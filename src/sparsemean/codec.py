@@ -21,10 +21,14 @@ def node_digest(node: str) -> bytes:
 def pack(run: Run, node: str, round: int, payload: Payload | None, basis: int = 0) -> bytes:
     """The frame for a payload; for None, the header that says "unchanged"."""
     kind = value_kind(run.scheme.values)
-    sent = payload.parts if payload is not None else ()
+    sent, choice = (payload.parts, payload.choice) if payload is not None else ((), 0)
+    key = run.key(node, round)
     body = b"".join(
-        parts.pack(part, layout, run.dim, kind) for part, layout in zip(sent, run.layout if sent else (), strict=True)
+        parts.pack(part, layout, run.dim, kind, key)
+        for part, layout in zip(sent, run.layouts[choice] if sent else (), strict=True)
     )
+    if payload is not None and len(run.encoders) > 1:
+        body = bytes([choice]) + body
     header = Header(
         kind=frame.UNCHANGED if payload is None else frame.VALUES,
         values=kind.code,
@@ -59,11 +63,15 @@ def read_payload(run: Run, node: str, header: Header, body: memoryview) -> Paylo
         if not run.scheme.encoder.facts.skips:
             raise MalformedPayload("the frame says 'unchanged', which only nodes of a Lazy encoder may say")
         return None
-    if header.parts != len(run.layout):
-        raise MalformedPayload(f"the frame has {header.parts} parts where the encoder makes {len(run.layout)}")
     reader = Reader(body)
+    choice = reader.take(1)[0] if len(run.encoders) > 1 else 0
+    if choice >= len(run.encoders):
+        raise MalformedPayload(f"the frame is of encoder {choice}, and the run has {len(run.encoders)}")
+    layouts = run.layouts[choice]
+    if header.parts != len(layouts):
+        raise MalformedPayload(f"the frame has {header.parts} parts where the encoder makes {len(layouts)}")
     kind = value_kind(run.scheme.values)
     key = run.key(node, header.round)
-    read = tuple(parts.unpack(reader, layout, run.dim, kind, key) for layout in run.layout)
+    read = tuple(parts.unpack(reader, layout, run.dim, kind, key) for layout in layouts)
     reader.finish()
-    return Payload(read)
+    return Payload(read, choice)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sparsemean import sampling
 from sparsemean.blocks import Blocks
 from sparsemean.codec import open_frame, pack, read_payload
-from sparsemean.decoders import Decoder
+from sparsemean.decoders import Belief, Decoder
 from sparsemean.encoders import Encoder, State, Stateful
 from sparsemean.encoders import Facts as EncoderFacts
 from sparsemean.errors import InvalidInput
@@ -18,6 +18,7 @@ from sparsemean.totals import RoundTotals
 
 __all__ = [
     "Arrival",
+    "Belief",
     "Blocks",
     "Decoder",
     "Encoder",

@@ -5,13 +5,26 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TypeAlias
 
 import numpy as np
 
 from sparsemean.errors import InvalidInput
 from sparsemean.payload import Doubles
-from sparsemean.theory import FixedWeighting, fill_gains, gains, weights
+from sparsemean.theory import FixedWeighting, fill_gains, gains, mixed_gains, weights
+from sparsemean.theory.estimated import LEAST_RATIO
 from sparsemean.totals import RoundTotals
+
+Shares: TypeAlias = tuple[float, ...]
+"""p of each class of nodes; empty where coordinates are not sent with one probability."""
+
+
+@dataclass(frozen=True, slots=True)
+class Belief:
+    """ρ/(n − 1) of one block: as earlier rounds showed it, and as this round shows it (None before its end)."""
+
+    before: float = 0.0
+    now: float | None = None
 
 
 class Decoder(ABC):
@@ -22,25 +35,35 @@ class Decoder(ABC):
     def reweights(self) -> bool:
         """Whether it uses the counts M_j, which mean something only for samples of x itself."""
 
+    @property
     @abstractmethod
-    def innovation(self, totals: RoundTotals, share: float | None) -> Doubles:
-        """Estimated weighted mean of x − expectation; 0 in a block that carries no weight."""
+    def adapts(self) -> bool:
+        """Whether it takes the correlation from what arrives, for which nodes must sample uniformly."""
 
     @property
     @abstractmethod
-    def T(self) -> FixedWeighting | None:
-        """The T of its exact error (``theory.spatial_mse``); None for a decoder outside the Spatial family."""
+    def unbiased(self) -> bool:
+        """Whether it is fixed before the round, and so adds no bias to an unbiased encoder."""
+
+    @abstractmethod
+    def T(self, belief: Belief, n: int) -> FixedWeighting | None:
+        """The T of its exact error (``theory.spatial_mse``) in a block; None where it is not known, or has none."""
+
+    @abstractmethod
+    def innovation(self, totals: RoundTotals, shares: Shares, beliefs: tuple[Belief, ...]) -> Doubles:
+        """Estimated weighted mean of x − expectation; 0 in a block that carries no weight."""
 
 
-def _plain(totals: RoundTotals) -> Doubles:
-    inverse = np.divide(1.0, totals.weight, out=np.zeros_like(totals.weight), where=totals.weight > 0)
-    return totals.sums * totals.blocks.spread(inverse)
+def _inverse(weight: Doubles) -> Doubles:
+    return np.divide(1.0, weight, out=np.zeros_like(weight), where=weight > 0)
 
 
-@lru_cache(maxsize=256)
-def _gains(T: FixedWeighting, nodes: int, share: float | None) -> Doubles:
-    """The factor for each count; kept, because rounds repeat the same n."""
-    return fill_gains(T, nodes) if share is None else gains(T, nodes, share)
+@lru_cache(maxsize=1024)
+def _gains(T: FixedWeighting, nodes: tuple[int, ...], shares: Shares) -> tuple[Doubles, ...]:
+    """The factor for each class and count; kept, because rounds repeat the same n."""
+    if not shares:
+        return (fill_gains(T, sum(nodes)),)
+    return (gains(T, nodes[0], shares[0]),) if len(shares) == 1 else mixed_gains(T, nodes, shares)
 
 
 @dataclass(frozen=True)
@@ -51,12 +74,19 @@ class Mean(Decoder):
     def reweights(self) -> bool:
         return False
 
-    def innovation(self, totals: RoundTotals, share: float | None) -> Doubles:
-        return _plain(totals)
+    @property
+    def adapts(self) -> bool:
+        return False
 
     @property
-    def T(self) -> FixedWeighting:
+    def unbiased(self) -> bool:
+        return True
+
+    def T(self, belief: Belief, n: int) -> FixedWeighting:
         return "one"
+
+    def innovation(self, totals: RoundTotals, shares: Shares, beliefs: tuple[Belief, ...]) -> Doubles:
+        return totals.sums * totals.blocks.spread(_inverse(totals.weight))
 
 
 @dataclass(frozen=True)
@@ -64,11 +94,13 @@ class Spatial(Decoder):
     """Rand-k-Spatial(T): coordinate j is scaled by β̄/T(M_j), M_j being how many nodes sent it (Section 3, eq. 4).
 
     ``weighting`` is "one", "max", "avg", the ratio R2/R1 itself, or a function of (array of m, n); ``table`` gives
-    T(1), T(2), … instead. For encoders that choose coordinates themselves, such as TopK, β̄ is T(n): what everybody
-    sent is averaged exactly, and the estimate is biased.
+    T(1), T(2), … instead. "estimated" takes the ratio from what arrives in the round itself, which is best and biases
+    the estimate a little; "learned" takes it from the round before, which keeps it unbiased and begins as plain Rand-k.
+    For encoders that choose coordinates themselves, such as TopK, β̄ is T(n): what everybody sent is averaged
+    exactly, and the estimate is biased.
 
-    >>> Spatial("avg").T, Spatial(table=[1, 2, 2.5]).T
-    ('avg', (1.0, 2.0, 2.5))
+    >>> Spatial("avg").unbiased, Spatial("estimated").unbiased, Spatial("learned").unbiased
+    (True, False, True)
     """
 
     weighting: FixedWeighting | None = None
@@ -76,28 +108,38 @@ class Spatial(Decoder):
 
     def __post_init__(self) -> None:
         if (self.weighting is None) == (self.table is None):
-            raise InvalidInput('Spatial takes one weighting: "avg", "max", a ratio, a function, or table=')
+            raise InvalidInput('Spatial takes one weighting: "avg", "max", "estimated", a ratio, a function, or table=')
         if self.table is not None:
             object.__setattr__(self, "table", tuple(float(t) for t in self.table))
-        if not callable(self.weighting):
-            weights(self.T, len(self.table) if self.table is not None else 2)
+        if not callable(self.weighting) and not self.adapts:
+            weights(self.weighting if self.weighting is not None else self.table or (), len(self.table or (0, 0)))
 
     @property
-    def T(self) -> FixedWeighting:
-        if self.weighting is not None:
-            return self.weighting
-        return self.table or ()
+    def adapts(self) -> bool:
+        return isinstance(self.weighting, str) and self.weighting in ("estimated", "learned")
 
     @property
     def reweights(self) -> bool:
         return True
 
-    def innovation(self, totals: RoundTotals, share: float | None) -> Doubles:
-        factor = np.zeros(totals.blocks.dim)
+    @property
+    def unbiased(self) -> bool:
+        return not (self.adapts and self.weighting == "estimated")
+
+    def T(self, belief: Belief, n: int) -> FixedWeighting | None:
+        if self.adapts:
+            found = belief.now if self.weighting == "estimated" else belief.before
+            return None if found is None else max(found * (n - 1), LEAST_RATIO)
+        return self.weighting if self.weighting is not None else self.table
+
+    def innovation(self, totals: RoundTotals, shares: Shares, beliefs: tuple[Belief, ...]) -> Doubles:
+        scaled = np.zeros(totals.blocks.dim)
         start = 0
-        for size, nodes in zip(totals.blocks.sizes, totals.nodes.tolist(), strict=True):
-            if nodes:
-                table = _gains(self.T, nodes, share)
-                factor[start : start + size] = table[totals.counts[start : start + size]]
+        for size, nodes, known in zip(totals.blocks.sizes, totals.class_nodes.T.tolist(), beliefs, strict=True):
+            here = slice(start, start + size)
+            T = self.T(known, sum(nodes))
+            if any(nodes) and T is not None:
+                for gain, sums in zip(_gains(T, tuple(nodes), shares), totals.class_sums, strict=True):
+                    scaled[here] += gain[totals.counts[here]] * sums[here]
             start += size
-        return _plain(totals) * factor
+        return scaled * totals.blocks.spread(_inverse(totals.weight))

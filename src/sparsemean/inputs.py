@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -32,13 +33,33 @@ def round_number(round: int) -> int:
     return int(round)
 
 
+def array_of(array: Any) -> Floats:
+    """Anything like an array of real numbers, as float32 or float64: a view of it where it is one of these already.
+
+    NumPy, and what has ``__array__`` or ``__dlpack__`` (torch, JAX); 16-bit floats become float32, integers float64.
+    """
+    found: Any
+    try:
+        if hasattr(array, "__dlpack__") and not hasattr(array, "__array__"):
+            found = np.from_dlpack(array)
+        elif str(getattr(array, "dtype", "")) == "torch.bfloat16":  # which NumPy does not know
+            found = np.asarray(array.float())
+        else:
+            found = np.asarray(array)
+        if found.dtype not in (np.float32, np.float64):
+            half = found.dtype.name in ("float16", "bfloat16")
+            found = found.astype(np.float32) if half else found.astype(np.float64, casting="same_kind")
+    except (TypeError, ValueError, BufferError):
+        raise InvalidInput("a vector is an array of real numbers") from None
+    except RuntimeError as error:
+        raise InvalidInput(f"this tensor cannot be read ({error}); detach() it and move it to the CPU first") from None
+    real: Floats = found
+    return real
+
+
 def vector_of(vector: npt.ArrayLike, dim: int) -> Floats:
     """A finite real vector of that dimension, float32 or float64."""
-    try:
-        array = np.asarray(vector)
-        real = array if array.dtype in (np.float32, np.float64) else array.astype(np.float64, casting="same_kind")
-    except (TypeError, ValueError):
-        raise InvalidInput("a vector is an array of real numbers") from None
+    real = array_of(vector)
     if real.shape != (dim,):
         raise InvalidInput(f"the run is for vectors of shape ({dim},), got {real.shape}; flatten or make another Run")
     limit = real.dtype.type(min(LARGEST, float(np.finfo(real.dtype).max)))

@@ -15,18 +15,26 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Values at distinct coordinates; the vector it stands for is ``scale · values`` there and 0 elsewhere."""
+    """Values at distinct coordinates; the vector it stands for is ``scale · values`` there and 0 elsewhere.
+
+    ``noise`` is the variance of the rounding noise in each value, before the scale; the receiver's, 0 at the sender.
+    """
 
     coordinates: Ints
     values: Floats
     scale: float = 1.0
+    noise: Floats | float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Payload:
-    """One or more parts; the vector they stand for is the sum of theirs."""
+    """One or more parts; the vector they stand for is the sum of theirs.
+
+    ``choice`` says which of the run's encoders made it, where nodes have several to choose from.
+    """
 
     parts: tuple[Part, ...]
+    choice: int = 0
 
     def dense(self, dim: int) -> Doubles:
         """The vector this payload stands for.

@@ -3,52 +3,106 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 
 from sparsemean import theory
+from sparsemean.decoders import Shares
 from sparsemean.payload import Doubles
 from sparsemean.results import Correlation
 from sparsemean.totals import RoundTotals
 
-# Rounds repeat the same n and share, and these sum over n terms.
-_coefficients = lru_cache(maxsize=1024)(theory.error_coefficients)
-_feedback = lru_cache(maxsize=1024)(theory.feedback_factor)
-
 
 @dataclass(frozen=True, slots=True)
 class Quality:
-    """The estimated error and correlation of a round; ``feedback`` is what a shared memory multiplies its error by."""
+    """The estimated error of a round, the part of it that few-bit values add, and the correlation.
+
+    ``feedback`` is what a shared memory multiplies its error by.
+    """
 
     error: float | None = None
     error_se: float | None = None
+    rounding: float | None = None
     correlation: Correlation | None = None
     feedback: float = 0.0
 
 
+# Rounds repeat the same n and shares, and these sum over n terms.
+@lru_cache(maxsize=1024)
+def _coefficients(T: theory.FixedWeighting, nodes: tuple[int, ...], shares: Shares) -> tuple[Doubles, Doubles]:
+    """A1 of each class, A2 of each pair of classes."""
+    if len(shares) == 1:
+        own, cross = theory.error_coefficients(T, nodes[0], shares[0])
+        return np.array([own]), np.array([[cross]])
+    return theory.mixed_coefficients(T, nodes, shares)
+
+
+@lru_cache(maxsize=1024)
+def _feedback(T: theory.FixedWeighting, nodes: tuple[int, ...], shares: Shares) -> float:
+    if len(shares) == 1:
+        return theory.feedback_factor(T, nodes[0], shares[0])
+    return theory.mixed_feedback(T, nodes, shares)
+
+
 @np.errstate(over="ignore", invalid="ignore")
-def quality(totals: RoundTotals, share: float | None, T: theory.FixedWeighting | None, weight: Doubles) -> Quality:
-    """Quality of a decoder with this T; ``weight`` is the total each block's mean is divided by.
+def news_likeness(totals: RoundTotals, shares: Shares) -> Doubles | None:
+    """ρ̂/(n − 1) of each block as this round shows it (``theory.shrunk_likeness``); None without uniform shares."""
+    moments = totals.summary()
+    if not shares or moments is None:
+        return None
+    energy = np.asarray(shares) @ totals.class_squares
+    return np.asarray(theory.shrunk_likeness(moments, energy, totals.nodes.astype(np.float64), _least(totals, shares)))
+
+
+@np.errstate(over="ignore", invalid="ignore")
+def quality(totals: RoundTotals, shares: Shares, T: Sequence[theory.FixedWeighting | None], weight: Doubles) -> Quality:
+    """Quality of an estimate with T in each block; ``weight`` is the total each block's mean is divided by.
 
     Values whose powers overflow leave the error, its standard error or both unknown.
     """
-    moments = totals.summary()
-    if share is None or T is None or moments is None:
+    moments, alive = totals.summary(), totals.weight > 0
+    known = [t for t, counts in zip(T, alive.tolist(), strict=True) if counts and t is not None]
+    if not shares or moments is None or len(known) < np.count_nonzero(alive):
         return Quality()
-    alive = totals.weight > 0
-    moments, nodes = moments.where(alive), totals.nodes[alive]
-    own, cross = np.array([_coefficients(T, n, share) for n in nodes.tolist()]).T
+    moments, weight = moments.where(alive), weight[alive]
+    nodes = [tuple(column) for column in totals.class_nodes.T[alive].tolist()]
+    found = [_coefficients(t, n, shares) for t, n in zip(known, nodes, strict=True)]
+    own, cross = np.stack([a for a, _ in found], axis=-1), np.stack([b for _, b in found], axis=-1)
+    least = _least(totals, shares)
+    # With several shares the standard error takes the largest coefficients and the smallest share: on the large side.
     error, error_se = theory.estimated_error(
-        moments, share, (own, cross), weight[alive], int(nodes.max()), totals.blocks.dim
+        moments, least, (own.max(axis=0), _largest(cross)), weight, max(map(sum, nodes)), totals.blocks.dim
     )
-    norm = (nodes / totals.weight[alive]) ** 2  # from w_i x_i to y_i = n w_i x_i / Σw
-    r1, r2 = theory.estimated_r1_r2(moments, share)
-    r2_se = float(np.sqrt(np.sum(norm**2 * theory.r2_variance(moments, share))))
+    p = np.array(shares)[:, None]
+    noise, energy = p * totals.class_noise[:, alive], p * totals.class_squares[:, alive]
+    rounding = float(np.sum((own + 1.0) * noise / weight**2))
+    if len(shares) > 1:
+        products = totals.products()[:, :, alive]
+        products[np.diag_indices(len(shares))] -= totals.class_squares[:, alive]
+        terms = np.sum(own * energy + noise, axis=0) + np.sum(cross * products, axis=(0, 1))
+        error = float(np.sum(terms / weight**2))
+    norm = (totals.nodes[alive] / totals.weight[alive]) ** 2  # from w_i x_i to y_i = n w_i x_i / Σw
+    r1, r2 = np.sum(energy - noise, axis=0), moments.s2 - moments.q
+    r2_se = float(np.sqrt(np.sum(norm**2 * theory.r2_variance(moments, least))))
     correlation = Correlation(float(np.sum(norm * r1)), float(np.sum(norm * r2)), r2_se)
-    feedback = max(_feedback(T, n, share) for n in set(nodes.tolist()))
-    return Quality(_finite(error), _finite(error_se), correlation, feedback)
+    feedback = max(_feedback(t, n, shares) for t, n in zip(known, nodes, strict=True))
+    return Quality(_finite(error), _finite(error_se), _finite(rounding), correlation, feedback)
+
+
+def _least(totals: RoundTotals, shares: Shares) -> float:
+    """The smallest share of those that came: what is least certain."""
+    came = totals.class_nodes.sum(axis=1).tolist()
+    return min((share for share, here in zip(shares, came, strict=True) if here), default=1.0)
+
+
+def _largest(cross: Doubles) -> Doubles:
+    """The coefficient of largest magnitude among all pairs of classes, per block."""
+    pairs = cross.reshape(-1, cross.shape[-1])
+    largest: Doubles = np.take_along_axis(pairs, np.abs(pairs).argmax(axis=0)[None], axis=0)[0]
+    return largest
 
 
 def _finite(number: float) -> float | None:

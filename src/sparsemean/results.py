@@ -55,7 +55,8 @@ class Estimate:
     ``error`` estimates E‖mean − truth‖² from what arrived, without bias, so it can be negative; ``error_se`` is its
     standard error. Both are None where no formula holds (biased or pre-scaled encoders). The truth is the mean of the
     nodes in the round; with ``missing="carry"``, of these and of what is remembered of the absent ones, since nobody
-    can tell how far those have moved.
+    can tell how far those have moved. ``rounding`` is the part of ``error`` that few-bit values add.
+    With a decoder that adapts to the round itself (``Spatial("estimated")``) the error is estimated a little low.
     """
 
     mean: Doubles
@@ -66,3 +67,4 @@ class Estimate:
     error: float | None
     error_se: float | None
     correlation: Correlation | None
+    rounding: float | None = None

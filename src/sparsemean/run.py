@@ -13,7 +13,7 @@ from typing import Any
 from sparsemean import decoders, encoders, memory, sampling, size
 from sparsemean.blocks import Blocks
 from sparsemean.errors import InvalidInput
-from sparsemean.payload import Layout
+from sparsemean.payload import Layout, Payload
 from sparsemean.schemes import Scheme
 from sparsemean.theory.arguments import whole
 from sparsemean.wire import frame, parts
@@ -21,9 +21,10 @@ from sparsemean.wire.values import value_kind
 
 MEMBERS = (
     *(encoders.Identity, encoders.RandK, encoders.TopK, encoders.RTopK, encoders.Wangni, encoders.Induced),
+    encoders.OneOf,
     *(encoders.ErrorFeedback, encoders.Difference, encoders.Lazy, size.Half),
     *(decoders.Mean, decoders.Spatial),
-    *(memory.Nothing, memory.Shared, memory.PerNode, memory.Window, memory.Offset),
+    *(memory.Nothing, memory.Shared, memory.SharedStable, memory.PerNode, memory.Window, memory.Hybrid, memory.Offset),
 )
 LARGEST_DIM, LARGEST_SEED = 1 << 40, (1 << 64) - 1
 
@@ -60,17 +61,37 @@ class Run:
         object.__setattr__(self, "dim", dim)
         object.__setattr__(self, "seed", seed)
         object.__setattr__(self, "blocks", sizes)
-        _ = self.layout  # refuses a k that does not fit the dimension
+        _ = self.layouts  # refuses a k that does not fit the dimension
 
     @cached_property
+    def encoders(self) -> tuple[encoders.Encoder, ...]:
+        """What a node may encode with: one encoder, or those of a OneOf."""
+        encoder = self.scheme.encoder
+        return encoder.encoders if isinstance(encoder, encoders.OneOf) else (encoder,)
+
+    @cached_property
+    def layouts(self) -> tuple[tuple[Layout, ...], ...]:
+        """How each part of a payload travels, for each of the encoders."""
+        return tuple(encoder.layout(self.dim) for encoder in self.encoders)
+
+    @property
     def layout(self) -> tuple[Layout, ...]:
-        """How each part of a payload travels."""
-        return self.scheme.encoder.layout(self.dim)
+        """How each part of a payload of the first encoder travels."""
+        return self.layouts[0]
 
     @cached_property
+    def shares(self) -> tuple[float, ...]:
+        """p = k/d of each encoder, where every coordinate is sent with exactly that probability; else empty."""
+        return tuple(parts[0].count / self.dim for parts in self.layouts) if self.scheme.encoder.facts.uniform else ()
+
+    def class_of(self, payload: Payload | None) -> int:
+        """Which of the shares the payload was sent with; 0 where there is none."""
+        return payload.choice if payload is not None and self.shares else 0
+
+    @property
     def share(self) -> float | None:
-        """p = k/d where every coordinate is sent with exactly that probability, else None."""
-        return self.layout[0].count / self.dim if self.scheme.encoder.facts.uniform else None
+        """The one share that all nodes have; None where there is none, or several."""
+        return self.shares[0] if len(self.shares) == 1 else None
 
     @cached_property
     def ranges(self) -> Blocks:
@@ -80,13 +101,18 @@ class Run:
     @cached_property
     def payload_bytes(self) -> int:
         """Length of a payload: exact where ``payload_fixed``, else the most that any vector can need."""
-        kind = value_kind(self.scheme.values)
-        return frame.HEADER_BYTES + sum(parts.most_bytes(layout, self.dim, kind) for layout in self.layout)
+        return max(self._most_bytes)
+
+    @cached_property
+    def _most_bytes(self) -> list[int]:
+        kind, fixed = value_kind(self.scheme.values), frame.HEADER_BYTES + (len(self.encoders) > 1)
+        return [fixed + sum(parts.most_bytes(layout, self.dim, kind) for layout in each) for each in self.layouts]
 
     @property
     def payload_fixed(self) -> bool:
         """Whether every payload has exactly ``payload_bytes`` bytes."""
-        return all(layout.fixed for layout in self.layout) and not self.scheme.encoder.facts.skips
+        same = len(set(self._most_bytes)) == 1 and not self.scheme.encoder.facts.skips
+        return same and all(layout.fixed for each in self.layouts for layout in each)
 
     def key(self, node: str, round: int) -> sampling.Key:
         """The key from which this node's randomness in this round is derived."""
@@ -153,4 +179,6 @@ def _rebuild(value: Any, known: dict[str, type]) -> Any:
         if kind is None:
             raise InvalidInput(f"{value['type']!r} is not known here; pass its class to from_json as members=[…]")
         return kind(**{name: _rebuild(item, known) for name, item in value.items() if name != "type"})
+    if isinstance(value, list):
+        return [_rebuild(item, known) for item in value]
     return value

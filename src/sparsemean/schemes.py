@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import difflib
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from sparsemean.decoders import Decoder, Mean, Spatial
 from sparsemean.encoders import (
@@ -15,6 +16,7 @@ from sparsemean.encoders import (
     Identity,
     Induced,
     Lazy,
+    OneOf,
     RandK,
     RTopK,
     Stateful,
@@ -22,7 +24,7 @@ from sparsemean.encoders import (
     Wangni,
 )
 from sparsemean.errors import IncompatibleScheme, InvalidInput
-from sparsemean.memory import Memory, Nothing, Offset, PerNode, Shared, Window
+from sparsemean.memory import Hybrid, Memory, Nothing, Offset, PerNode, Shared, SharedStable, Window
 from sparsemean.size import Half, Size
 from sparsemean.wire.values import value_kind
 
@@ -69,6 +71,10 @@ class Scheme:
             raise IncompatibleScheme(
                 "Spatial needs nodes that sample independently; drop shared=True, or decode with Mean"
             )
+        if self.decoder.adapts and not sends.uniform:
+            raise IncompatibleScheme(
+                "a decoder that learns the correlation needs nodes that sample uniformly; use RandK, or a fixed ratio"
+            )
         if self.decoder.reweights and sends.skips:
             raise IncompatibleScheme("Spatial counts who sent a coordinate, and Lazy nodes may skip; decode with Mean")
         if remembers.needs_raw and not sends.raw:
@@ -84,7 +90,7 @@ class Scheme:
     @property
     def unbiased(self) -> bool:
         """Whether the expectation of the estimate is the mean, whatever the vectors."""
-        return self.encoder.facts.unbiased
+        return self.encoder.facts.unbiased and self.decoder.unbiased
 
     @property
     def node_state(self) -> bool:
@@ -92,18 +98,28 @@ class Scheme:
         return isinstance(self.encoder, Stateful)
 
 
+def _sample(k: Any) -> Encoder:
+    return OneOf(tuple(map(RandK, k))) if isinstance(k, tuple | list) else RandK(k)
+
+
 _NAMED: dict[str, Callable[..., Scheme]] = {
     "identity": lambda k, values: Scheme(Identity(), values=values),
-    "rand-k": lambda k, values: Scheme(RandK(k), values=values),
-    "rand-k-spatial-max": lambda k, values: Scheme(RandK(k), Spatial("max"), values=values),
-    "rand-k-spatial-avg": lambda k, values: Scheme(RandK(k), Spatial("avg"), values=values),
-    "rand-k-spatial-opt": lambda k, values, ratio: Scheme(RandK(k), Spatial(ratio), values=values),
-    "rand-k-temporal": lambda k, values: Scheme(RandK(k), memory=PerNode(), values=values),
-    "rand-k-temporal-shared": lambda k, values: Scheme(RandK(k), memory=Shared(), values=values),
-    "rand-k-temporal-window": lambda k, values, size=3: Scheme(RandK(k), memory=Window(size), values=values),
+    "rand-k": lambda k, values: Scheme(_sample(k), values=values),
+    "rand-k-spatial-max": lambda k, values: Scheme(_sample(k), Spatial("max"), values=values),
+    "rand-k-spatial-avg": lambda k, values: Scheme(_sample(k), Spatial("avg"), values=values),
+    "rand-k-spatial-opt": lambda k, values, ratio: Scheme(_sample(k), Spatial(ratio), values=values),
+    "rand-k-spatial-adaptive": lambda k, values: Scheme(_sample(k), Spatial("estimated"), values=values),
+    "rand-k-spatial-adaptive-unbiased": lambda k, values: Scheme(_sample(k), Spatial("learned"), values=values),
+    "rand-k-temporal": lambda k, values: Scheme(_sample(k), memory=PerNode(), values=values),
+    "rand-k-temporal-shared": lambda k, values: Scheme(_sample(k), memory=Shared(), values=values),
+    "rand-k-temporal-window": lambda k, values, size=3: Scheme(_sample(k), memory=Window(size), values=values),
     "rand-k-temporal-stale": lambda k, values, forget_after=10: Scheme(
-        RandK(k), memory=PerNode(forget_after), values=values
+        _sample(k), memory=PerNode(forget_after), values=values
     ),
+    "rand-k-temporal-shared-stable": lambda k, values: Scheme(
+        _sample(k), Spatial("learned"), SharedStable(), values=values
+    ),
+    "rand-k-hybrid": lambda k, values: Scheme(_sample(k), Spatial("learned"), Hybrid(), values=values),
     "top-k": lambda k, values: Scheme(TopK(k), values=values),
     "top-k-spatial": lambda k, values: Scheme(TopK(k), Spatial("avg"), values=values),
     "top-k-temporal": lambda k, values: Scheme(TopK(k), memory=PerNode(), values=values),
@@ -126,9 +142,10 @@ def names() -> list[str]:
     return list(_NAMED)
 
 
-def named(name: str, k: Size | None = None, *, values: str = "float32", **options: float) -> Scheme:
+def named(name: str, k: Size | Sequence[Size] | None = None, *, values: str = "float32", **options: float) -> Scheme:
     """The scheme of that name; ``identity`` and ``lag`` send whole vectors and take no notice of k.
 
+    The schemes that begin with ``rand-k`` take several k as well, from which each node's Client chooses (``OneOf``).
     Options: ``ratio=`` (rand-k-spatial-opt), ``size=`` (…-window), ``forget_after=`` (…-stale), ``over=`` (rtop-k),
     ``moved=`` (lag).
 

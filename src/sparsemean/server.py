@@ -11,12 +11,13 @@ import numpy as np
 
 from sparsemean import codec
 from sparsemean.client import next_basis
+from sparsemean.decoders import Belief
 from sparsemean.errors import ConflictingPayload, DivergenceWarning, InvalidInput, OutOfStep, TooFewNodes, WrongRound
 from sparsemean.fingerprint import fingerprint
 from sparsemean.inputs import node_name, round_number, weight_of
 from sparsemean.memory import Arrival, Setting, Shared
 from sparsemean.payload import Doubles, Payload
-from sparsemean.quality import quality
+from sparsemean.quality import news_likeness, quality
 from sparsemean.results import Estimate, Receipt, blob_digest
 from sparsemean.run import Run
 from sparsemean.theory.arguments import whole
@@ -62,6 +63,7 @@ class Server:
         self._lock = threading.Lock()
         dtype = value_kind(run.scheme.values).dtype
         self._memory = run.scheme.memory.start(Setting(run.ranges, run.scheme.encoder, dtype))
+        self._likeness = np.zeros(len(run.blocks))
         self._known: dict[str, Doubles] = {}
         self._basis: dict[str, int] = {}
         self._closed: dict[str, _Accepted] = {}
@@ -70,10 +72,9 @@ class Server:
 
     def _open(self) -> None:
         self._accepted: dict[str, _Accepted] = {}
-        self._arrivals: list[Arrival] = []
-        self._folded = 0
+        self._queue: list[Arrival] = []
         self._queued_bytes = 0
-        self._totals = RoundTotals(self.run.ranges, moments=self.run.share is not None)
+        self._totals = RoundTotals(self.run.ranges, bool(self.run.shares), max(1, len(self.run.shares)))
 
     def accept(
         self, node: str, blob: bytes | bytearray | memoryview, weight: float | Sequence[float] | Doubles = 1.0
@@ -116,22 +117,20 @@ class Server:
         if self.run.scheme.encoder.facts.in_step and header.basis == 0:
             self._memory.forget(receipt.node)
         self._accepted[receipt.node] = _Accepted(receipt, weight, len(blob), next_basis(header.basis, blob))
-        self._arrivals.append(Arrival(receipt.node, weight, payload))
+        self._queue.append(Arrival(receipt.node, weight, payload))
         self._queued_bytes += len(blob)
         if self._queued_bytes > self._batch_bytes:
             self._fold()
 
     def _fold(self) -> None:
-        """Add what waits to the totals; payloads that no memory will learn from are let go."""
-        for index in range(self._folded, len(self._arrivals)):
-            arrival = self._arrivals[index]
+        """Add what waits to the totals, and hand it to the memory."""
+        for arrival in self._queue:
             parts = arrival.payload.parts if arrival.payload else ()
             expected = (self._memory.expected(arrival.node, part.coordinates) for part in parts)
             residuals = (replace(part, values=part.values - b) for part, b in zip(parts, expected, strict=True))
-            self._totals.add(arrival.weight, residuals)
-            if not self.run.scheme.memory.facts.per_node:
-                self._arrivals[index] = replace(arrival, payload=None)
-        self._folded = len(self._arrivals)
+            self._totals.add(arrival.weight, residuals, self.run.class_of(arrival.payload))
+            self._memory.take(arrival)
+        self._queue = []
         self._queued_bytes = 0
 
     def close_round(self, minimum: int = 1) -> Estimate:
@@ -150,19 +149,28 @@ class Server:
     def skip_round(self) -> None:
         """End the round without an estimate; what nodes sent is still learnt, since they hold receipts for it."""
         with self._lock:
+            self._fold()
             self._finish(None)
 
+    def beliefs(self) -> tuple[Belief, ...]:
+        """How alike the nodes' news has been, block by block: all that an adaptive decoder goes by before a round."""
+        return tuple(Belief(before) for before in self._likeness.tolist())
+
     def _estimate(self) -> Estimate:
-        totals, scheme, share = self._totals, self.run.scheme, self.run.share
+        totals, decoder, shares = self._totals, self.run.scheme.decoder, self.run.shares
         counted = {node: taken.weight for node, taken in self._accepted.items()}
         if self.missing == "carry":
             counted = {**self._known, **counted}
         weight = np.sum(list(counted.values()), axis=0)
-        innovation = scheme.decoder.innovation(totals, share)
+        beliefs = self.beliefs()
+        if decoder.adapts:
+            beliefs = tuple(replace(known, now=now) for known, now in zip(beliefs, self._shown().tolist(), strict=True))
+        innovation = decoder.innovation(totals, shares, beliefs)
         if self.missing == "carry":
             present = np.divide(totals.weight, weight, out=np.zeros_like(weight), where=weight > 0)
             innovation = innovation * self.run.ranges.spread(present)
-        how_good = quality(totals, share, scheme.decoder.T, weight)
+        T = [decoder.T(known, n) for known, n in zip(beliefs, totals.nodes.tolist(), strict=True)]
+        how_good = quality(totals, shares, T, weight)
         self._warn(how_good.feedback)
         return Estimate(
             mean=self._memory.mean(counted) + innovation,
@@ -173,7 +181,13 @@ class Server:
             error=how_good.error,
             error_se=how_good.error_se,
             correlation=how_good.correlation,
+            rounding=how_good.rounding,
         )
+
+    def _shown(self) -> Doubles:
+        """How alike the news of this round is; as before where it does not tell."""
+        shown = news_likeness(self._totals, self.run.shares)
+        return self._likeness if shown is None else np.where(self._totals.nodes > 1, shown, self._likeness)
 
     def _warn(self, feedback: float) -> None:
         if isinstance(self.run.scheme.memory, Shared) and feedback >= 1 and not self._warned:
@@ -186,7 +200,9 @@ class Server:
             )
 
     def _finish(self, estimate: Doubles | None) -> None:
-        self._memory.learn(self.round, self._arrivals, estimate)
+        if self.run.scheme.decoder.adapts:
+            self._likeness = self._shown()
+        self._memory.learn(self.round, estimate)
         self._known.update({node: taken.weight for node, taken in self._accepted.items()})
         if self.run.scheme.encoder.facts.in_step:
             self._basis.update({node: taken.basis for node, taken in self._accepted.items()})

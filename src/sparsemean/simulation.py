@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sparsemean.client import Client
+from sparsemean.encoders import Encoder
 from sparsemean.errors import InvalidInput
 from sparsemean.results import Estimate
 from sparsemean.run import Run
@@ -15,8 +16,15 @@ from sparsemean.schemes import Scheme
 from sparsemean.server import Server
 
 
-def simulate(run: Run, vectors: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> list[Estimate]:
+def simulate(
+    run: Run,
+    vectors: npt.ArrayLike,
+    weights: npt.ArrayLike | None = None,
+    encoders: Sequence[Encoder | None] | None = None,
+) -> list[Estimate]:
     """One estimate a round for vectors of shape (rounds, n, d); ``weights`` has one entry per node.
+
+    ``encoders`` has one entry per node too, where the scheme leaves a choice (``OneOf``).
 
     >>> from sparsemean.schemes import named
     >>> [e.mean.tolist() for e in simulate(Run(named("identity"), dim=1), [[[1], [3]], [[5], [5]]])]
@@ -25,7 +33,10 @@ def simulate(run: Run, vectors: npt.ArrayLike, weights: npt.ArrayLike | None = N
     rounds = np.asarray(vectors)
     if rounds.ndim != 3 or rounds.shape[1] == 0:
         raise InvalidInput(f"vectors have shape (rounds, n, d) with n ≥ 1, got {rounds.shape}")
-    clients = [Client(run, str(i)) for i in range(rounds.shape[1])]
+    chosen = [None] * rounds.shape[1] if encoders is None else encoders
+    if len(chosen) != rounds.shape[1]:
+        raise InvalidInput(f"encoders have one entry for each of the {rounds.shape[1]} nodes, got {len(chosen)}")
+    clients = [Client(run, str(i), encoder) for i, encoder in enumerate(chosen)]
     given = np.ones(len(clients)) if weights is None else np.asarray(weights)
     if given.shape[:1] != (len(clients),):
         raise InvalidInput(f"weights have one entry for each of the {len(clients)} nodes, got shape {given.shape}")

@@ -10,59 +10,71 @@ import numpy.typing as npt
 from sparsemean.blocks import Blocks
 from sparsemean.errors import InvalidInput
 from sparsemean.kernels import scatter
-from sparsemean.payload import Doubles, Ints, Part
+from sparsemean.payload import Doubles, Part
 from sparsemean.theory.estimated import Moments
 
 
 class RoundTotals:
     """Sums, counts and powers per coordinate of y = weight · scale · (value − expectation); updated in place.
 
-    With ``moments`` it also keeps the sums of squares and cubes from which the server estimates its own error.
+    Nodes that send with different shares are summed apart, ``classes`` of them, and counted together. With ``moments``
+    the sums of squares and cubes are kept too, from which the server estimates its own error.
     """
 
-    def __init__(self, blocks: Blocks, moments: bool) -> None:
+    def __init__(self, blocks: Blocks, moments: bool, classes: int = 1) -> None:
         self.blocks = blocks
-        self.nodes: npt.NDArray[np.int64] = np.zeros(len(blocks.sizes), np.int64)
+        self.class_nodes: npt.NDArray[np.int64] = np.zeros((classes, len(blocks.sizes)), np.int64)
+        self.class_sums: Doubles = np.zeros((classes, blocks.dim))
+        self.class_squares: Doubles = np.zeros((classes, len(blocks.sizes)))
+        self.class_noise: Doubles = np.zeros((classes, len(blocks.sizes)))
         self.weight: Doubles = np.zeros(len(blocks.sizes))
-        self.sums: Doubles = np.zeros(blocks.dim)
         self.counts: npt.NDArray[np.int32] = np.zeros(blocks.dim, np.int32)
         self.squares: Doubles = np.zeros(blocks.dim if moments else 0)
         self.cubes: Doubles = np.zeros(blocks.dim if moments else 0)
         self.fourths: Doubles = np.zeros(len(blocks.sizes))
 
+    @property
+    def nodes(self) -> npt.NDArray[np.int64]:
+        """How many nodes have a weight, per block."""
+        nodes: npt.NDArray[np.int64] = self.class_nodes.sum(axis=0)
+        return nodes
+
+    @property
+    def sums(self) -> Doubles:
+        """Σ_i y_ij over all nodes."""
+        sums: Doubles = self.class_sums[0] if len(self.class_sums) == 1 else self.class_sums.sum(axis=0)
+        return sums
+
     @np.errstate(over="ignore")  # powers of absurd values may overflow; the sums themselves do not
-    def add(self, weight: Doubles, residuals: Iterable[Part]) -> None:
+    def add(self, weight: Doubles, residuals: Iterable[Part], of_class: int = 0) -> None:
         """One node: its weight per block, and its parts less what was expected of them. O(k)."""
-        self.nodes += weight > 0
+        self.class_nodes[of_class] += weight > 0
         self.weight += weight
         for part in residuals:
             chosen, values = part.coordinates, part.values.astype(np.float64)  # fourth powers overflow float32
-            share = self.blocks.at(weight, chosen)
+            share = np.broadcast_to(self.blocks.at(weight, chosen), chosen.shape)
+            noise = np.broadcast_to(part.noise, chosen.shape)
             if not np.all(weight > 0):  # a node without weight is left out of M_j
-                kept = np.broadcast_to(share, chosen.shape) > 0
-                chosen, values, share = chosen[kept], values[kept], np.broadcast_to(share, kept.shape)[kept]
+                kept = share > 0
+                chosen, values, share, noise = chosen[kept], values[kept], share[kept], noise[kept]
             y = np.asarray(share * (part.scale * values), np.float64)
-            scatter()(self.sums, self.counts, self.squares, self.cubes, chosen, y)
+            scatter()(self.class_sums[of_class], self.counts, self.squares, self.cubes, chosen, y)
             if self.squares.size:
-                self._add_fourths(chosen, y**2)
-
-    def _add_fourths(self, chosen: Ints, square: Doubles) -> None:
-        if len(self.blocks.sizes) == 1:
-            self.fourths += square @ square
-        else:
-            self.fourths += np.bincount(self.blocks.of(chosen), square * square, minlength=self.fourths.size)
+                square = y * y
+                self.class_squares[of_class] += self.blocks.sums_at(chosen, square)
+                self.fourths += self.blocks.sums_at(chosen, square * square)
+                if np.any(noise):
+                    self.class_noise[of_class] += self.blocks.sums_at(chosen, (share * part.scale) ** 2 * noise)
 
     def merge(self, other: RoundTotals) -> None:
         """Join the totals of other nodes over the same coordinates."""
-        if other.blocks != self.blocks or other.squares.size != self.squares.size:
+        mine, theirs = vars(self), vars(other)
+        same = other.blocks == self.blocks and all(np.shape(mine[name]) == np.shape(theirs[name]) for name in mine)
+        if not same:
             raise InvalidInput("totals of different runs cannot be merged; make both with the same Run")
-        self.nodes += other.nodes
-        self.weight += other.weight
-        self.sums += other.sums
-        self.counts += other.counts
-        self.fourths += other.fourths
-        self.squares += other.squares
-        self.cubes += other.cubes
+        for name, array in mine.items():
+            if name != "blocks":
+                array += theirs[name]
 
     @np.errstate(over="ignore", invalid="ignore")
     def summary(self) -> Moments | None:
@@ -77,4 +89,11 @@ class RoundTotals:
             sp3=self.blocks.sums(s * self.cubes),
             q2=self.blocks.sums(q * q),
             qs2=self.blocks.sums(q * s * s),
+            noise=self.class_noise.sum(axis=0),
         )
+
+    @np.errstate(over="ignore", invalid="ignore")
+    def products(self) -> Doubles:
+        """Σ_j S_sj S_tj of the sums of classes s and t, per block: (classes, classes, blocks)."""
+        rows = [[self.blocks.sums(one * other) for other in self.class_sums] for one in self.class_sums]
+        return np.array(rows)

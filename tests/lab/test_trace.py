@@ -13,9 +13,9 @@ import pytest
 import sparsemean as sm
 from sparsemean.blocks import Blocks
 from sparsemean.lab.tasks import KMeans, LinearRegression, LogisticRegression, PowerIteration, Quadratic, Stream, Task
-from sparsemean.lab.tasks.truth import truth
 from sparsemean.lab.trace import Trace, play
 from sparsemean.payload import Doubles
+from sparsemean.truth import truth
 
 RNG = np.random.default_rng(7)
 ROWS = RNG.normal(size=(6, 20, 8)) + RNG.normal(size=8)

@@ -13,12 +13,13 @@ from sparsemean.errors import MalformedPayload, NonFiniteValues, PayloadError
 from sparsemean.payload import Layout, Part
 from sparsemean.sampling import Key
 from sparsemean.sampling import coordinates as sample
-from sparsemean.wire import coordinates, parts
+from sparsemean.wire import coordinates, parts, values
 from sparsemean.wire.reader import Reader
 from sparsemean.wire.values import value_kind
 
 KEY = Key(7, 3, "station-12")
 KINDS = ["float32", "float64"]
+EVERY_KIND = list(values.KINDS)
 
 
 def unpack(packed: bytes, layout: Layout, dim: int, name: str) -> Part:
@@ -56,7 +57,7 @@ def levelled_round_trip(name: str, sent: list[float]) -> None:
     dim = 2 * len(sent) + 3
     layout = Layout("levelled", len(sent))
     chosen = np.arange(len(sent), dtype=np.int64) * 2 + 1
-    packed = parts.pack(Part(chosen, values), layout, dim, kind)
+    packed = parts.pack(Part(chosen, values), layout, dim, kind, KEY)
     assert packed == coordinates.pack(chosen, dim) + slow_levelled(values)
     assert len(packed) <= parts.most_bytes(layout, dim, kind)
     part = unpack(packed, layout, dim, name)
@@ -81,7 +82,7 @@ def test_levelled_corner_cases(sent):
 def test_values_that_round_to_one_level_are_one_level():
     nearly = np.array([1.0, 1.0 + 1e-12, -1.0 - 1e-12])  # the same in float32
     layout = Layout("levelled", 3)
-    packed = parts.pack(Part(np.arange(3), nearly), layout, 3, value_kind("float32"))
+    packed = parts.pack(Part(np.arange(3), nearly), layout, 3, value_kind("float32"), KEY)
     assert unpack(packed, layout, 3, "float32").values.tolist() == [1.0, 1.0, -1.0]
 
 
@@ -138,7 +139,7 @@ def test_any_bytes_are_refused_or_are_what_pack_writes(data):
         part = parts.unpack(reader, layout, 12, kind, KEY)
     except PayloadError:
         return
-    assert parts.pack(part, layout, 12, kind) == data[: len(data) - reader.left]
+    assert parts.pack(part, layout, 12, kind, KEY) == data[: len(data) - reader.left]
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -147,7 +148,7 @@ def test_seeded_parts_are_their_values_in_the_order_of_the_draw(name):
     layout = Layout("seeded", k, scale=dim / k, part=2)
     drawn = sample(KEY.child(2), dim, k)
     vector = np.arange(dim, dtype=np.float64)
-    packed = parts.pack(Part(drawn, vector[drawn], layout.scale), layout, dim, kind)
+    packed = parts.pack(Part(drawn, vector[drawn], layout.scale), layout, dim, kind, KEY)
     assert packed == vector[drawn].astype(kind.dtype).tobytes()
     assert parts.most_bytes(layout, dim, kind) == len(packed)
     part = unpack(packed, layout, dim, name)
@@ -157,14 +158,14 @@ def test_seeded_parts_are_their_values_in_the_order_of_the_draw(name):
 
 def test_shared_parts_are_drawn_without_the_node_and_all_is_all():
     kind, layout = value_kind("float64"), Layout("shared", 4)
-    part = unpack(kind.pack(np.arange(4.0)), layout, 30, "float64")
+    part = unpack(kind.pack(np.arange(4.0), KEY), layout, 30, "float64")
     assert part.coordinates.tolist() == sample(KEY.shared(), 30, 4).tolist()
     assert sample(Key(7, 3, "another").shared(), 30, 4).tolist() == part.coordinates.tolist()
-    everything = unpack(kind.pack(np.arange(4.0)), Layout("all", 4), 4, "float64")
+    everything = unpack(kind.pack(np.arange(4.0), KEY), Layout("all", 4), 4, "float64")
     assert everything.coordinates.tolist() == [0, 1, 2, 3] == everything.values.tolist()
 
 
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("name", EVERY_KIND)
 @pytest.mark.parametrize(
     ("count", "dim"), [(1, 1), (1, 5), (2, 300), (10, 1000), (100, 1000), (500, 1000), (40, 40), (129, 9000)]
 )
@@ -179,7 +180,7 @@ def test_the_announced_size_of_lists_is_attained(name, count, dim):
     for where in ("listed", "levelled"):
         layout = Layout(where, count)
         # The indices of the larger values are a list too; only the smallest value, at one end, is not in it.
-        assert len(parts.pack(part, layout, dim, kind)) == parts.most_bytes(layout, dim, kind), where
+        assert len(parts.pack(part, layout, dim, kind, KEY)) == parts.most_bytes(layout, dim, kind), where
 
 
 @given(st.data())
@@ -190,9 +191,11 @@ def test_no_part_is_longer_than_announced(data):
     used = int(rng.integers(0, count + 1))
     chosen = np.sort(rng.choice(dim, used, replace=False)).astype(np.int64)
     sent = rng.choice([1.0, -1.0, *rng.normal(size=3)], used) if data.draw(st.booleans()) else rng.normal(size=used)
-    kind = value_kind("float32")
+    kind = value_kind(data.draw(st.sampled_from(EVERY_KIND)))
     for where in ("listed", "levelled"):
         layout = Layout(where, count)
-        packed = parts.pack(Part(chosen, sent), layout, dim, kind)
+        packed = parts.pack(Part(chosen, sent), layout, dim, kind, KEY)
         assert len(packed) <= parts.most_bytes(layout, dim, kind)
-        assert unpack(packed, layout, dim, "float32").values.tolist() == sent.astype(np.float32).tolist()
+        read = unpack(packed, layout, dim, kind.name)
+        assert read.coordinates.tolist() == chosen.tolist()
+        assert not kind.exact or read.values.tolist() == sent.astype(kind.dtype).tolist()

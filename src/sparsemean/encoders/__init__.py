@@ -6,6 +6,7 @@ from sparsemean.encoders.error_feedback import ErrorFeedback
 from sparsemean.encoders.identity import Identity
 from sparsemean.encoders.induced import Induced
 from sparsemean.encoders.lazy import Lazy
+from sparsemean.encoders.one_of import OneOf
 from sparsemean.encoders.rand_k import RandK
 from sparsemean.encoders.rtop_k import RTopK
 from sparsemean.encoders.top_k import TopK
@@ -19,6 +20,7 @@ __all__ = [
     "Identity",
     "Induced",
     "Lazy",
+    "OneOf",
     "RTopK",
     "RandK",
     "State",

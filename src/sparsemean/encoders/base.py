@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from sparsemean.errors import IncompatibleScheme
 from sparsemean.payload import Doubles, Floats, Layout, Payload
 from sparsemean.sampling import Key
 
@@ -68,9 +67,3 @@ class Stateful(Encoder):
     @abstractmethod
     def advance(self, vector: Floats, payload: Payload | None, state: State) -> State:
         """The state after this payload was delivered; ``payload`` is what the server decoded from the bytes."""
-
-
-def require_stateless(encoder: Encoder, wrapper: str) -> None:
-    """Wrappers keep one state each; nesting them would leave two to keep in step."""
-    if isinstance(encoder, Stateful):
-        raise IncompatibleScheme(f"{wrapper} wraps a stateless encoder such as RandK or TopK, not {encoder!r}")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from sparsemean.encoders.base import Encoder, Facts, State, require_stateless
+from sparsemean.encoders.base import Encoder, Facts, State
+from sparsemean.encoders.wrapping import require_stateless
 from sparsemean.errors import IncompatibleScheme
 from sparsemean.payload import Floats, Layout, Payload
 from sparsemean.sampling import Key

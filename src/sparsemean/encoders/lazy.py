@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sparsemean.encoders.base import Encoder, Facts, State, Stateful, require_stateless
+from sparsemean.encoders.base import Encoder, Facts, State, Stateful
+from sparsemean.encoders.wrapping import require_stateless
 from sparsemean.errors import IncompatibleScheme, InvalidInput
 from sparsemean.payload import Floats, Layout, Payload
 from sparsemean.sampling import Key

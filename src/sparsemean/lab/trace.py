@@ -13,12 +13,12 @@ from sparsemean.blocks import Blocks
 from sparsemean.client import Client
 from sparsemean.errors import InvalidInput
 from sparsemean.lab.tasks.base import Task
-from sparsemean.lab.tasks.truth import Truth, exact_error, truth
 from sparsemean.payload import Doubles, Floats, Ints
 from sparsemean.run import Run
 from sparsemean.schemes import Scheme
 from sparsemean.server import Server
 from sparsemean.simulation import play_round
+from sparsemean.truth import Truth, exact_error, truth
 
 State = TypeVar("State")
 
@@ -32,8 +32,8 @@ class Trace:
     - ``objective``: of the task, after the round's step; ``start`` is the one before the first round
     - ``mse``: ‖estimate − mean‖², the mean being the true weighted one of each block; ``nmse``: relative to the
       weighted mean of ‖x_i‖²
-    - ``exact``: the expectation of ``mse`` before the round, given what the server remembers; ``error`` and
-      ``error_se``: the server's own estimate of it
+    - ``exact``: the expectation of ``mse``, given what the server remembers and the scales of few-bit values;
+      ``error`` and ``error_se``: the server's own estimate of it
     - ``ratio``: the true R2/R1 of the nodes' vectors
     - ``bytes_per_node``: NaN for the exact mean, which no bytes carry
     - ``metrics``: those of the task, after the round's step
@@ -77,20 +77,25 @@ class _Session:
 
     def __init__(self, run: Run, nodes: int, missing: str) -> None:
         self._server = Server(run, missing)
-        self._clients = [Client(run, str(node)) for node in range(nodes)]
+        choices = len(run.encoders)
+        self._clients = [Client(run, str(node), run.encoders[node % choices]) for node in range(nodes)]
 
     def answer(self, vectors: Floats, weights: Doubles | None) -> _Answer:
         nodes = [client.node for client in self._clients]
-        exact = exact_error(self._server, nodes, vectors, weights)
+        classes = np.array([client.choice for client in self._clients])
+        exact = exact_error(self._server, nodes, vectors, weights, classes)
         given = np.ones(len(nodes)) if weights is None else weights
         estimate = play_round(self._server, self._clients, vectors, given)
+        if exact is not None:
+            exact += estimate.rounding or 0.0
         return _Answer(estimate.mean, exact, estimate.error, estimate.error_se, estimate.bytes / len(nodes))
 
 
 def play(task: Task[State], scheme: Scheme | None, rounds: int, seed: int = 0, missing: str = "drop") -> Trace:
     """Play the task from its start; ``scheme=None`` gives it the exact mean, the reference for all others.
 
-    The seed is that of the task's start and of the run. The same arguments give the same trace, bit
+    Where the scheme lets nodes choose their encoder, they take turns. The seed is that of the task's start and of the
+    run. The same arguments give the same trace, bit
     for bit on one machine with the same number of threads.
 
     >>> from sparsemean import named

@@ -1,10 +1,25 @@
 """Memories: what the server expects of a node before it hears from it, one a file."""
 
 from sparsemean.memory.base import Arrival, Facts, Memory, Recollection, Setting
+from sparsemean.memory.hybrid import Hybrid
 from sparsemean.memory.nothing import Nothing
 from sparsemean.memory.offset import Offset
 from sparsemean.memory.per_node import PerNode
 from sparsemean.memory.shared import Shared
+from sparsemean.memory.shared_stable import SharedStable
 from sparsemean.memory.window import Window
 
-__all__ = ["Arrival", "Facts", "Memory", "Nothing", "Offset", "PerNode", "Recollection", "Setting", "Shared", "Window"]
+__all__ = [
+    "Arrival",
+    "Facts",
+    "Hybrid",
+    "Memory",
+    "Nothing",
+    "Offset",
+    "PerNode",
+    "Recollection",
+    "Setting",
+    "Shared",
+    "SharedStable",
+    "Window",
+]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,8 +39,12 @@ class Recollection(ABC):
         """Weighted mean of b_i over these nodes: O(d), and O(d) more for each whose weight is not what it last was."""
 
     @abstractmethod
-    def learn(self, round: int, arrivals: Sequence[Arrival], estimate: Doubles | None) -> None:
-        """Take in a round that is over; ``estimate`` is None where the round was skipped."""
+    def take(self, arrival: Arrival) -> None:
+        """Gather what one node sent in the open round; what is expected of anybody changes only with ``learn``."""
+
+    @abstractmethod
+    def learn(self, round: int, estimate: Doubles | None) -> None:
+        """The round is over: learn from what was taken; ``estimate`` is None where the round was skipped."""
 
     @abstractmethod
     def forget(self, node: str) -> None:
@@ -52,7 +56,7 @@ class Facts:
     """What a memory asks of the encoder, and how it remembers.
 
     - ``needs_raw``: it subtracts values of x, so the encoder must send x itself
-    - ``per_node``: it remembers every node by itself, and so needs the payloads of a round until its end
+    - ``per_node``: it remembers every node by itself, and keeps the payloads of a round until its end
     - ``adds_offset``: it keeps the state that a Difference encoder builds on
     - ``verbatim``: what it remembers of a node is what the node last sent, as it was
     - ``forgets``: what has grown old is as if it had never been sent

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sparsemean.memory.base import Arrival, Facts, Memory, Recollection, Setting
@@ -31,7 +31,10 @@ class _Blank(Recollection):
     def mean(self, weights: Mapping[str, Doubles]) -> float:
         return 0.0
 
-    def learn(self, round: int, arrivals: Sequence[Arrival], estimate: Doubles | None) -> None:
+    def take(self, arrival: Arrival) -> None:
+        pass
+
+    def learn(self, round: int, estimate: Doubles | None) -> None:
         pass
 
     def forget(self, node: str) -> None:

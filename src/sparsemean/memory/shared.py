@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -39,7 +39,10 @@ class _Previous(Recollection):
     def mean(self, weights: Mapping[str, Doubles]) -> Doubles:
         return self.estimate
 
-    def learn(self, round: int, arrivals: Sequence[Arrival], estimate: Doubles | None) -> None:
+    def take(self, arrival: Arrival) -> None:
+        pass
+
+    def learn(self, round: int, estimate: Doubles | None) -> None:
         if estimate is not None:
             self.estimate = estimate.copy()
 

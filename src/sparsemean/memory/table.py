@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
 from sparsemean.blocks import Blocks
 from sparsemean.memory.base import Arrival, Recollection
+from sparsemean.memory.column_sums import ColumnSums
 from sparsemean.payload import Doubles, Floats, Ints, Part
-
-CANCELLED = 1e-6  # a sum this small against what left it has lost six of its sixteen digits
 
 
 class Row(ABC):
@@ -36,15 +35,22 @@ class Row(ABC):
 
 
 class Table(Recollection):
-    """Rows by node. ``_sums`` is Σ_i w_i b_i over the nodes in ``_weights``; both follow every change of a row."""
+    """Rows by node. ``_present`` sums the rows of those in the round, ``_everyone``, where asked for, all alike."""
 
-    def __init__(self, blocks: Blocks, make_row: Callable[[int], Row], forget_after: int | None = None) -> None:
+    def __init__(
+        self,
+        blocks: Blocks,
+        make_row: Callable[[int], Row],
+        forget_after: int | None = None,
+        everyone: bool = False,
+    ) -> None:
         self._blocks = blocks
         self._make_row = make_row
         self._forget_after = forget_after
         self._rows: dict[str, Row] = {}
-        self._weights: dict[str, Doubles] = {}
-        self._sums = np.zeros(blocks.dim)
+        self._present = ColumnSums(blocks)
+        self._everyone = ColumnSums(blocks) if everyone else None
+        self._pending: list[Arrival] = []
         self._seen: dict[str, Ints] = {}
         self._received: deque[tuple[int, str, Ints]] = deque()
 
@@ -60,60 +66,57 @@ class Table(Recollection):
         return 0.0 if row is None else row.values()
 
     def mean(self, weights: Mapping[str, Doubles]) -> Doubles:
-        for node in [node for node in self._weights if node not in weights]:
-            self._reweigh(node, np.zeros(len(self._blocks.sizes)))
+        for node in [node for node in self._present.weights if node not in weights]:
+            self._present.reweigh(node, np.zeros(len(self._blocks.sizes)), self._rows)
         for node, weight in weights.items():
-            self._reweigh(node, weight)
+            self._present.reweigh(node, weight, self._rows)
         total = np.sum(list(weights.values()), axis=0)
         inverse = np.divide(1.0, total, out=np.zeros_like(total), where=total > 0)
-        return self._sums * self._blocks.spread(inverse)
+        return self._present.sums * self._blocks.spread(inverse)
 
-    def learn(self, round: int, arrivals: Sequence[Arrival], estimate: Doubles | None) -> None:
-        for arrival in arrivals:
-            row = self._rows.get(arrival.node)
-            if row is None:
-                row = self._rows[arrival.node] = self._make_row(self._blocks.dim)
+    def everyone(self) -> Doubles:
+        """Σ_i b_i over all rows, whoever takes part."""
+        return self._everyone.sums if self._everyone is not None else np.zeros(self._blocks.dim)
+
+    @property
+    def pending(self) -> bool:
+        """Whether something was taken that is still to be learnt."""
+        return bool(self._pending)
+
+    def take(self, arrival: Arrival) -> None:
+        self._pending.append(arrival)
+
+    def learn(self, round: int, estimate: Doubles | None) -> None:
+        for arrival in self._pending:
+            row = self._row(arrival.node)
             for part in arrival.payload.parts if arrival.payload else ():
                 before = row.values()[part.coordinates].astype(np.float64)
                 row.receive(part)
                 self._carry(arrival.node, part.coordinates, before)
                 self._note(round, arrival.node, part.coordinates)
+        self._pending = []
         self._expire(round)
+
+    def _row(self, node: str) -> Row:
+        if node not in self._rows:
+            self._rows[node] = self._make_row(self._blocks.dim)
+            if self._everyone is not None:
+                self._everyone.reweigh(node, np.ones(len(self._blocks.sizes)), self._rows)
+        return self._rows[node]
 
     def forget(self, node: str) -> None:
         if node in self._rows:
-            self._reweigh(node, np.zeros(len(self._blocks.sizes)))
+            for sums in self._kept():
+                sums.reweigh(node, np.zeros(len(self._blocks.sizes)), self._rows)
             del self._rows[node]
             self._seen.pop(node, None)
 
-    def _reweigh(self, node: str, weight: Doubles) -> None:
-        before = self._weights.get(node)
-        change = weight if before is None else weight - before
-        if np.any(weight):
-            self._weights[node] = weight
-        else:
-            self._weights.pop(node, None)
-        if np.any(change) and node in self._rows:
-            moved = self._blocks.spread(change) * self._rows[node].values()
-            self._sums += moved
-            self._repair(np.flatnonzero(np.abs(self._sums) < CANCELLED * np.abs(moved)))
+    def _kept(self) -> list[ColumnSums]:
+        return [self._present] if self._everyone is None else [self._present, self._everyone]
 
     def _carry(self, node: str, coordinates: Ints, before: Doubles) -> None:
-        """Carry a change of the node's row at these coordinates into the sums."""
-        if node in self._weights:
-            weight = self._blocks.at(self._weights[node], coordinates)
-            sums = self._sums[coordinates] + weight * (self._rows[node].values()[coordinates] - before)
-            self._sums[coordinates] = sums
-            self._repair(coordinates[np.abs(sums) < CANCELLED * np.abs(weight * before)])
-
-    def _repair(self, coordinates: Ints) -> None:
-        """Sum anew where a far larger value left, which takes the digits of the others with it. Rare, O(n) each."""
-        if coordinates.size:
-            self._sums[coordinates] = 0.0
-            for node, weight in self._weights.items():
-                if node in self._rows:
-                    known = self._rows[node].values()[coordinates]
-                    self._sums[coordinates] += self._blocks.at(weight, coordinates) * known
+        for sums in self._kept():
+            sums.carry(node, coordinates, before, self._rows)
 
     def _note(self, round: int, node: str, coordinates: Ints) -> None:
         if self._forget_after is not None:

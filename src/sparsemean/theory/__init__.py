@@ -5,7 +5,8 @@ from __future__ import annotations
 from .budget import share_for_error
 from .convergence import distance_bound, learning_rate_limit
 from .correlation import correlation, ratio_range
-from .estimated import Moments, estimated_error, estimated_r1_r2, r2_variance
+from .estimated import Moments, estimated_error, estimated_r1_r2, r2_variance, shrunk_likeness
+from .mixed import mixed_coefficients, mixed_correlation, mixed_feedback, mixed_gains, mixed_mse
 from .scaling import beta_bar, fill_gains, gains
 from .spatial import constants, error_coefficients, feedback_factor, optimal_ratio, rand_k_mse, spatial_mse
 from .temporal import shared_sample_mse, temporal_mse
@@ -26,12 +27,18 @@ __all__ = [
     "fill_gains",
     "gains",
     "learning_rate_limit",
+    "mixed_coefficients",
+    "mixed_correlation",
+    "mixed_feedback",
+    "mixed_gains",
+    "mixed_mse",
     "optimal_ratio",
     "r2_variance",
     "rand_k_mse",
     "ratio_range",
     "share_for_error",
     "shared_sample_mse",
+    "shrunk_likeness",
     "spatial_mse",
     "temporal_mse",
     "weights",

@@ -13,6 +13,8 @@ from sparsemean.errors import InvalidInput
 
 from .arguments import node_count, unit_share
 
+LEAST_RATIO = -0.95  # an estimate of R2/R1; at −1 all weight would go to coordinates that everybody sent
+
 Sums: TypeAlias = float | npt.NDArray[np.float64]
 """One number, or one per block of coordinates."""
 
@@ -22,10 +24,11 @@ class Moments:
     """Sums over coordinates j of the power sums S, Q, P3, P4 = Σ_i y_ijʳ, r = 1..4, over the nodes i.
 
     y_ij = w_i (received value − what the server expected)/p where node i sent j, and 0 elsewhere. All are additive
-    over coordinate ranges, not over nodes.
+    over coordinate ranges, not over nodes. ``noise`` is the part of Σ_j Q_j that the rounding of few-bit values adds:
+    the sum of their variances.
 
     >>> Moments.of([[1.0, 0.0], [2.0, 3.0]])
-    Moments(s2=18.0, q=14.0, p4=98.0, sp3=108.0, q2=106.0, qs2=126.0)
+    Moments(s2=18.0, q=14.0, p4=98.0, sp3=108.0, q2=106.0, qs2=126.0, noise=0.0)
     """
 
     s2: Sums
@@ -34,6 +37,7 @@ class Moments:
     sp3: Sums
     q2: Sums
     qs2: Sums
+    noise: Sums = 0.0
 
     @staticmethod
     def of(y: npt.ArrayLike) -> Moments:
@@ -52,21 +56,25 @@ class Moments:
 
 
 def estimated_r1_r2(moments: Moments, share: float) -> tuple[Sums, Sums]:
-    """Unbiased (R1, R2) of the weighted residuals: p Σ_j Q_j and Σ_j (S_j² − Q_j).
+    """Unbiased (R1, R2) of the weighted residuals: p (Σ_j Q_j − noise) and Σ_j (S_j² − Q_j).
 
     >>> estimated_r1_r2(Moments.of([[2.0, 0.0], [2.0, 2.0]]), 0.5)
     (6.0, 8.0)
     """
-    return unit_share(share) * moments.q, moments.s2 - moments.q
+    return unit_share(share) * (moments.q - moments.noise), moments.s2 - moments.q
 
 
 def _variance(moments: Moments, share: float, on_q: Sums, on_c: Sums) -> Sums:
-    """Unbiased Var(on_q ΣQ + on_c ΣC), C = S² − Q, if coordinates were sent independently of each other."""
+    """Unbiased Var(on_q ΣQ + on_c ΣC), C = S² − Q, if coordinates were sent independently of each other.
+
+    Noise leaves less of the received energy certain, as a smaller share would: p (1 − noise/ΣQ), on average.
+    """
+    certain = share * (1.0 - _ratio(moments.noise, moments.q))
     pairs = (moments.q2 - moments.p4) / 2.0
     triples = (moments.qs2 - moments.q2 - 2.0 * moments.sp3 + 2.0 * moments.p4) / 2.0
-    of_c = 4.0 * ((1.0 + share) * pairs + 2.0 * triples)
+    of_c = 4.0 * ((1.0 + certain) * pairs + 2.0 * triples)
     both = 2.0 * (moments.sp3 - moments.p4)
-    return (1.0 - share) * (on_q * on_q * moments.p4 + 2.0 * on_q * on_c * both + on_c * on_c * of_c)
+    return (1.0 - certain) * (on_q * on_q * moments.p4 + 2.0 * on_q * on_c * both + on_c * on_c * of_c)
 
 
 def r2_variance(moments: Moments, share: float) -> Sums:
@@ -77,8 +85,35 @@ def r2_variance(moments: Moments, share: float) -> Sums:
     >>> r2_variance(Moments.of([[2.0, 0.0], [2.0, 2.0]]), 0.5)
     48.0
     """
-    variance = _variance(moments, unit_share(share), 0.0, 1.0)
-    return np.maximum(variance, 0.0) if isinstance(variance, np.ndarray) else max(variance, 0.0)
+    return _plain(np.maximum(_variance(moments, unit_share(share), 0.0, 1.0), 0.0))
+
+
+def shrunk_likeness(moments: Moments, r1: Sums, n: Sums, share: float) -> Sums:
+    """ρ̂/(n − 1), ρ̂ = (R2/R1) · R2²/(R2² + V), V the variance of R2; within (−1, n − 1], and 0 where nothing is known.
+
+    ``r1`` is the energy with its noise, since it is the ratio to that which makes T best. The factor is what a
+    prior with variance R2² would give: a ρ̂ that is mostly noise is worse than none.
+
+    >>> shrunk_likeness(Moments.of([[2.0, 0.0], [2.0, 2.0]]), 6.0, 2, 0.5) * 42
+    32.0
+    """
+    r2, variance = moments.s2 - moments.q, r2_variance(moments, share)
+    ratio = _ratio(r2, r1) * _ratio(r2 * r2, r2 * r2 + variance)
+    others = np.asarray(n) - 1.0
+    return _plain(_ratio(np.clip(ratio, LEAST_RATIO, np.maximum(others, 0.0)), others))
+
+
+def _plain(numbers: npt.NDArray[np.float64]) -> Sums:
+    """A number where there is one, an array where there are several."""
+    return numbers if numbers.ndim else float(numbers)
+
+
+def _ratio(part: npt.ArrayLike, whole: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    """part/whole, 0 where that is 0/0 or no number."""
+    part, whole = np.asarray(part, np.float64), np.asarray(whole, np.float64)
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        quotient = part / whole
+    return np.where(np.isfinite(quotient), quotient, 0.0)
 
 
 def estimated_error(
@@ -94,8 +129,7 @@ def estimated_error(
     Unbiased for T and expectations fixed before the round, so it may be negative. The standard error takes off, for a
     sample of fixed size per node, only the part (1 − p)/p (Σ (A1 R1 + 2 A2 R2)/W²)²/(nd) that the sums reveal, and is
     therefore on the large side. ``coefficients`` are those of ``error_coefficients``, ``total_weight`` is W = Σ_i w_i
-    (a block of weight 0 is left out), ``dim`` the length of the whole vector. Noise of few-bit values adds to the
-    error and is not seen here.
+    (a block of weight 0 is left out), ``dim`` the length of the whole vector. Few-bit values add (A1 + 1) p · noise/W².
 
     >>> y = Moments.of([[2.0, 0.0, 0.0, 6.0], [2.0, 2.0, 0.0, 0.0]])
     >>> error, se = estimated_error(y, 0.5, (1.0, 0.0), 2.0, n=2, dim=4)
@@ -103,21 +137,24 @@ def estimated_error(
     (6.0, 2.449)
     """
     p = unit_share(share)
-    if p == 1.0:
+    if p == 1.0 and not np.any(moments.noise):
         return 0.0, 0.0
     if dim < 1:
         raise InvalidInput(f"dim must be at least 1, not {dim!r}; it is the length of a vector")
     own, cross, weight = np.broadcast_arrays(*coefficients, np.asarray(total_weight, dtype=np.float64))
-    own, cross = (np.divide(a, weight**2, out=np.zeros(weight.shape), where=weight > 0.0) for a in (own, cross))
+    own, cross, rounded = (
+        np.divide(a, weight**2, out=np.zeros(weight.shape), where=weight > 0.0) for a in (own, cross, own + 1.0)
+    )
     if not (np.isfinite(own).all() and np.isfinite(cross).all()):
         return math.inf, math.inf
+    rounding = float(np.sum(rounded * p * moments.noise))
     # Scaled to 1 before squaring: the coefficients of a ratio near -1 reach 1e300.
     scale = max(float(np.abs(own).max()), float(np.abs(cross).max()))
     if scale == 0.0:
-        return 0.0, 0.0
+        return rounding, 0.0
     own, cross = own / scale, cross / scale
     r1, r2 = estimated_r1_r2(moments, p)
     error = float(np.sum(own * r1 + cross * r2))
     independent = float(np.sum(_variance(moments, p, own * p, cross)))
     fixed_size = (1.0 - p) / p * float(np.square(np.sum(own * r1 + 2.0 * cross * r2))) / (node_count(n) * dim)
-    return scale * error, scale * math.sqrt(max(independent - fixed_size, 0.0))
+    return scale * error + rounding, scale * math.sqrt(max(independent - fixed_size, 0.0))

@@ -8,67 +8,86 @@ from sparsemean.errors import MalformedPayload
 from sparsemean.payload import Floats, Layout, Part
 from sparsemean.sampling import Key
 from sparsemean.sampling import coordinates as sample
-from sparsemean.wire import coordinates, values
+from sparsemean.wire import coordinates
 from sparsemean.wire.reader import Reader
-from sparsemean.wire.values import ValueKind
+from sparsemean.wire.values import FLOAT32, ValueKind, pack_signs, unpack_signs
 
 
-def pack(part: Part, layout: Layout, dim: int, kind: ValueKind) -> bytes:
-    """The bytes of one part: its coordinates where they travel, then its values."""
+def pack(part: Part, layout: Layout, dim: int, kind: ValueKind, key: Key) -> bytes:
+    """The bytes of one part: its coordinates where they travel, then its values, rounded by the node's own dither."""
+    own = key.child(layout.part)
     if layout.fixed:
-        return kind.pack(part.values)
+        return kind.pack(part.values, own)
     listed = coordinates.pack(part.coordinates, dim)
-    return listed + (_pack_levelled(part.values, kind) if layout.where == "levelled" else kind.pack(part.values))
+    if layout.where == "levelled":
+        return listed + _pack_levelled(part.values, kind, own)
+    return listed + kind.pack(part.values, own)
 
 
 def unpack(reader: Reader, layout: Layout, dim: int, kind: ValueKind, key: Key) -> Part:
     """The part that comes next."""
+    own = key.child(layout.part)
     if layout.fixed:
-        sent = kind.unpack(reader, layout.count)
+        sent, noise = kind.unpack(reader, layout.count, own)
         if layout.where == "all":
-            return Part(np.arange(dim), sent, layout.scale)
-        drawn_by = key.child(layout.part)
-        drawn = sample(drawn_by.shared() if layout.where == "shared" else drawn_by, dim, layout.count)
-        return Part(drawn, sent, layout.scale)
+            return Part(np.arange(dim), sent, layout.scale, noise)
+        drawn = sample(own.shared() if layout.where == "shared" else own, dim, layout.count)
+        return Part(drawn, sent, layout.scale, noise)
     listed = coordinates.unpack(reader, dim, layout.count)
-    levelled = layout.where == "levelled"
-    sent = _unpack_levelled(reader, listed.size, kind) if levelled else kind.unpack(reader, listed.size)
-    return Part(listed, sent, layout.scale)
+    if layout.where == "levelled":
+        sent, noise = _unpack_levelled(reader, listed.size, kind, own)
+    else:
+        sent, noise = kind.unpack(reader, listed.size, own)
+    return Part(listed, sent, layout.scale, noise)
 
 
 def most_bytes(layout: Layout, dim: int, kind: ValueKind) -> int:
     """Exact size where the layout is fixed, else the most that any part can take."""
     if layout.fixed:
         return kind.size(layout.count)
-    listed = coordinates.most_bytes(layout.count, dim) + kind.size(layout.count)
-    if layout.where == "levelled" and layout.count:  # at worst one value is at the level, and one byte holds its sign
-        return listed + coordinates.most_bytes(layout.count - 1, layout.count) + 1
-    return listed
+    listed = coordinates.most_bytes(layout.count, dim)
+    if layout.where == "levelled" and layout.count:
+        # At worst one value is at the level, and one byte holds its sign: a larger value takes no less than a sign.
+        larger = layout.count - 1
+        return listed + _of_level(kind).size(1) + coordinates.most_bytes(larger, layout.count) + 1 + kind.size(larger)
+    return listed + kind.size(layout.count)
 
 
-def _pack_levelled(sent: Floats, kind: ValueKind) -> bytes:
+def _of_level(kind: ValueKind) -> ValueKind:
+    """How the level travels: its noise would be common to many values, so it is spared the few bits."""
+    return kind if kind.exact else FLOAT32
+
+
+def _pack_levelled(sent: Floats, kind: ValueKind, key: Key) -> bytes:
     """The smallest magnitude, where larger ones stand, the signs of the others, the larger values."""
     if sent.size == 0:
         return b""
-    magnitude = np.abs(sent.astype(kind.dtype))
+    with np.errstate(over="ignore"):  # what overflows is larger, and refused as that
+        magnitude = np.abs(sent.astype(kind.dtype))
     larger = magnitude > magnitude.min()
     return (
-        kind.pack(magnitude.min(keepdims=True))
+        _of_level(kind).pack(magnitude.min(keepdims=True), key)
         + coordinates.pack(np.flatnonzero(larger), sent.size)
-        + values.pack_signs(sent[~larger])
-        + kind.pack(sent[larger])
+        + pack_signs(sent[~larger])
+        + kind.pack(sent[larger], key)
     )
 
 
-def _unpack_levelled(reader: Reader, count: int, kind: ValueKind) -> Floats:
+def _unpack_levelled(reader: Reader, count: int, kind: ValueKind, key: Key) -> tuple[Floats, Floats | float]:
     if count == 0:
-        return np.empty(0, kind.dtype)
-    level = kind.unpack(reader, 1)
+        return np.empty(0, kind.dtype), 0.0
+    level, _ = _of_level(kind).unpack(reader, 1, key)
     larger = np.zeros(count, bool)
     larger[coordinates.unpack(reader, count, count - 1)] = True
     sent = np.empty(count, kind.dtype)
-    sent[~larger] = level * values.unpack_signs(reader, int(np.count_nonzero(~larger)))
-    sent[larger] = kind.unpack(reader, int(np.count_nonzero(larger)))
-    if np.signbit(level[0]) or not np.all(np.abs(sent[larger]) > level):
-        raise MalformedPayload("the common level is negative, or not the smallest magnitude")
-    return sent
+    sent[~larger] = level * unpack_signs(reader, int(np.count_nonzero(~larger)))
+    sent[larger], of_larger = kind.unpack(reader, int(np.count_nonzero(larger)), key)
+    if np.signbit(level[0]):
+        raise MalformedPayload("the common level is negative")
+    if kind.exact:
+        if not np.all(np.abs(sent[larger]) > level):
+            raise MalformedPayload("the common level is not the smallest magnitude")
+        return sent, of_larger
+    noise = np.zeros(count)  # larger values may be rounded below the level, which itself is exact
+    noise[larger] = of_larger
+    return sent, noise

@@ -46,11 +46,11 @@ def test_compare_prints_a_table_and_advice_and_writes_the_page(vectors, tmp_path
 def test_compare_as_json_has_the_numbers(vectors):
     arguments = ("compare", str(vectors), "--bytes", "120", "--schemes", "rand-k, identity", "--seeds", "2", "--json")
     found = json.loads(sparsemean(*arguments).stdout)
-    assert {result["scheme"] for result in found["results"]} == {"rand-k", "identity"}
+    assert {result["scheme"] for result in found["results"]} == {"rand-k", "identity", "rand-k int8", "identity int8"}
     rand_k = next(result for result in found["results"] if result["scheme"] == "rand-k")
     assert rand_k["bytes_per_node"] == 120
     assert rand_k["exact"] == pytest.approx((40 / 14 - 1) / 6)
-    assert found["advice"].startswith("Use rand-k:")
+    assert found["advice"].startswith("Use rand-k int8:")
 
 
 def test_weights_are_read_from_a_file(vectors, tmp_path):

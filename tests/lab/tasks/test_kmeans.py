@@ -8,9 +8,9 @@ import pytest
 from sparsemean import InvalidInput, named
 from sparsemean.blocks import Blocks
 from sparsemean.lab.tasks import KMeans
-from sparsemean.lab.tasks.truth import truth
 from sparsemean.lab.trace import play
 from sparsemean.payload import Doubles
+from sparsemean.truth import truth
 
 
 def clustered(rows: int, dim: int = 3, clusters: int = 5, seed: int = 0) -> Doubles:

@@ -21,6 +21,7 @@ from sparsemean.lab.compare import Budget, Comparison, advice, compare
 from sparsemean.payload import Doubles
 from sparsemean.run import Run
 from sparsemean.schemes import named, names
+from sparsemean.wire.values import KINDS, value_kind
 
 COLUMNS = ["scheme", "bytes", "NMSE", "±", "exact", "server's own", "unbiased", "node state"]
 
@@ -50,6 +51,9 @@ def compare_command(
         str | None,
         typer.Option(help="Names separated by commas; all by default.", autocompletion=_completed),
     ] = None,
+    values: Annotated[
+        str, typer.Option(help=f"Kinds of values, separated by commas: {', '.join(KINDS)}.")
+    ] = "float32,int8",
     weights: Annotated[Path | None, typer.Option(help="A .npy or .csv file with one weight per node.")] = None,
     seeds: Annotated[int, typer.Option(min=1, help="How often to repeat with other random coordinates.")] = 5,
     report: Annotated[Path | None, typer.Option(help="Write the report page here.")] = None,
@@ -61,10 +65,12 @@ def compare_command(
     """
     vectors, origin = _vectors(source)
     budget = _budget(share, bytes, vectors.shape[2])
-    wanted = [name.strip() for name in schemes.split(",")] if schemes else None
-    for name in wanted or ():
+    kinds = [value_kind(kind.strip()).name for kind in values.split(",")]
+    chosen = [name.strip() for name in schemes.split(",")] if schemes else names()
+    for name in chosen:
         if name not in names():
             named(name)  # refuses it, and says which name is nearest
+    wanted = [name if kind == "float32" else f"{name} {kind}" for kind in kinds for name in chosen]
     told = _weights(weights) if weights else None
     with progress_bar() as bar:
         played = bar.add_task("playing schemes")

@@ -44,7 +44,11 @@ def _judged(result: Result) -> float:
 
 def _is_choice(result: Result, comparison: Comparison) -> bool:
     """Not whole vectors, which are no compression, nor the one told the true correlation, nor one that diverges."""
-    if result.scheme in (*WHOLE_VECTORS, ORACLE) or result.diverges or not math.isfinite(_judged(result)):
+    if (
+        result.scheme.partition(" ")[0] in (*WHOLE_VECTORS, ORACLE)
+        or result.diverges
+        or not math.isfinite(_judged(result))
+    ):
         return False
     return comparison.budget.bytes is None or result.bytes_per_node <= comparison.budget.bytes
 
@@ -52,6 +56,9 @@ def _is_choice(result: Result, comparison: Comparison) -> bool:
 def _reason(scheme: str, likeness: Likeness) -> str:
     space = f"R2/R1 is {likeness.ratio:.3g} of at most {likeness.nodes - 1}"
     change = likeness.change
+    scheme = scheme.partition(" ")[0]
+    if scheme == "rand-k-hybrid" and change is not None:
+        return f"it fits how alike nodes are ({space}) and how little they change ({change:.0%} a round)"
     if "spatial" in scheme:
         restless = (
             "" if change is None or change < 0.5 else f"; a memory would not help, they change by {change:.0%} a round"

@@ -34,17 +34,20 @@ class Budget:
 def scheme_within(name: str, budget: Budget, vectors: Doubles, ratio: float) -> Scheme | None:
     """The named scheme with the largest k the budget allows on these (n, d) vectors; None where not even k = 1 fits.
 
-    Sizes that depend on the vector are measured on a few of these; ``identity`` and ``lag`` send all there is.
+    A name may end in the kind of its values: ``"rand-k int8"``. Sizes that depend on the vector are measured on a few
+    of these; ``identity`` and ``lag`` send all there is.
     """
     dim = vectors.shape[1]
+    name, _, kind = name.partition(" ")
+    values, oracle = kind or "float32", {"ratio": ratio} if name == "rand-k-spatial-opt" else {}
 
     def with_k(k: int) -> Scheme:
-        return named(name, k, ratio=ratio) if name == "rand-k-spatial-opt" else named(name, k)
+        return named(name, k, values=values, **oracle)
 
     if budget.share is not None:
         return with_k(max(1, int(budget.share * dim + 0.5)))
     if name in WHOLE_VECTORS:
-        return named(name)
+        return named(name, values=values)
     limit = float(budget.bytes or 0)
     return _largest(with_k, dim, lambda scheme: _mean_bytes(Run(scheme, dim), vectors) <= limit)
 

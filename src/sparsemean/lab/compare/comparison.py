@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sparsemean import theory
+from sparsemean.decoders import Belief
 from sparsemean.errors import DivergenceWarning, InvalidInput
 from sparsemean.lab.compare.budget import WHOLE_VECTORS, Budget, scheme_within
 from sparsemean.lab.compare.likeness import Likeness, likeness
@@ -73,6 +74,8 @@ def compare(
 ) -> Comparison:
     """Play each named scheme (all by default) on vectors of shape (n, d) or (rounds, n, d).
 
+    A name may end in the kind of its values: ``"rand-k int8"``.
+
     >>> rng = np.random.default_rng(0)
     >>> alike = rng.normal(size=50) + 0.1 * rng.normal(size=(12, 50))
     >>> found = compare(alike, Budget(share=0.2), ["rand-k", "rand-k-spatial-max"], seeds=20)
@@ -90,7 +93,7 @@ def compare(
     alike = likeness(rounds, given)
     wanted = {name: scheme_within(name, budget, rounds[0], alike.ratio) for name in schemes or names()}
     fitting = {name: scheme for name, scheme in wanted.items() if scheme is not None}
-    if len(fitting) < len(wanted) and set(fitting) <= set(WHOLE_VECTORS):
+    if len(fitting) < len(wanted) and {name.partition(" ")[0] for name in fitting} <= set(WHOLE_VECTORS):
         raise InvalidInput("the budget is too small for every scheme: a payload has a header of 64 bytes and one value")
     energy = float(np.sum(np.average(np.sum(rounds**2, axis=2), axis=1, weights=given)))
     work = [(task, scheme, len(rounds), seed) for scheme in fitting.values() for seed in range(seeds)]
@@ -136,7 +139,7 @@ def _played(work: Sequence[_Work], jobs: int) -> Iterator[Trace]:
 
 
 def _diverges(run: Run, nodes: int) -> bool:
-    T, share = run.scheme.decoder.T, run.share
+    T, share = run.scheme.decoder.T(Belief(), nodes), run.share
     if not isinstance(run.scheme.memory, Shared) or T is None or share is None:
         return False
     return theory.feedback_factor(T, nodes, share) >= 1.0

@@ -17,8 +17,8 @@ def k_of(setting: Setting, dim: int) -> int | None:
     return count(setting.share, dim)
 
 
-def scheme_of(setting: Setting, k: int) -> Scheme:
-    """The scheme with this k.
+def scheme_of(setting: Setting, k: int | tuple[int, ...]) -> Scheme:
+    """The scheme with this k, or with these to choose from.
 
     >>> scheme_of(Setting("mine", "stream", "weather", "rand-k", 0.1), 8) == named("rand-k", 8)
     True

@@ -1,4 +1,4 @@
-"""Every figure of the evaluation, in the order of the paper. Captions say how to read; what came out is computed."""
+"""Every figure, in the order of the paper and then past it. Captions say how to read; what came out is computed."""
 
 from __future__ import annotations
 
@@ -113,6 +113,55 @@ SPECS: dict[str, Spec] = {
         f"Each scheme may send as many bytes as Rand-k with float32 values, headers included. {BANDS}",
         (CLUSTERS, ERROR),
         short="K-means, bytes",
+    ),
+    "beyond-power": Spec(
+        "Past the paper: power iteration",
+        "Adaptive decoders take the correlation from what arrives; the hybrid memory remembers every node and all of "
+        f"them together, and fits how much of each to expect. Every scheme sends the same bytes. {BANDS}",
+        (EIGENVECTOR, ERROR),
+        short="beyond: power",
+    ),
+    "beyond-kmeans": Spec(
+        "Past the paper: K-means",
+        f"Correlation and memory are fitted for each cluster by itself. {BANDS}",
+        (CLUSTERS, ERROR),
+        short="beyond: K-means",
+    ),
+    "beyond-logistic": Spec(
+        "Past the paper: logistic regression, where nodes disagree",
+        "The paper's O(d) memory feeds its own error back and leaves all bounds; the stable one and the hybrid "
+        f"cannot. {BANDS}",
+        (
+            Quantity(("objective",), "training loss"),
+            Quantity(("accuracy", "test_accuracy"), "test accuracy", log=False, bounded=True, percent=True),
+            ERROR,
+        ),
+        short="beyond: logistic",
+    ),
+    "few-bits": Spec(
+        "Past the paper: one bit a coordinate",
+        "As many bytes as an eighth of the coordinates, header apart, scales counted: many values of few bits, or few "
+        f"of many. {BANDS}",
+        (EIGENVECTOR, ERROR),
+        no_panels=("share",),
+        short="few bits",
+    ),
+    "few-bits-alike": Spec(
+        "Past the paper: nearly equal vectors in few bits",
+        "Single rounds of n = 10 Gaussian vectors, d = 65,536, R2/R1 = 8.9; 3.2 bits a coordinate, scales counted.",
+        (Quantity(("nmse",), "error relative to the mean of ‖x_i‖²", log=True),),
+        x="data",
+        x_label="",
+        kind="bars",
+        no_panels=("share",),
+        short="few bits, alike",
+    ),
+    "thin-links": Spec(
+        "Past the paper: every second node on a thin link",
+        "Half of the nodes send 10 % of their coordinates, the others 1 %; every decoder stays unbiased, because each "
+        f"share has its own scale. {BANDS}",
+        (EIGENVECTOR, ERROR),
+        short="thin links",
     ),
 }
 

@@ -33,7 +33,7 @@ class KMeans(Task[Clustering]):
 
     The K centres are blocks of one vector. An empty local cluster sends the current centre with weight 0; a cluster
     that is empty everywhere keeps its centre. The start is K distinct rows drawn at random; the objective is the mean
-    over all rows of the squared distance to the nearest centre.
+    over all rows of the squared distance to the nearest centre; the metric ``empty`` is how many clusters are lost.
 
     >>> task = KMeans([[[0.0], [2.0]], [[10.0], [14.0]]], clusters=2)
     >>> state = task.start(seed=1)
@@ -94,4 +94,4 @@ class KMeans(Task[Clustering]):
         return state.cost
 
     def metrics(self, state: Clustering) -> dict[str, float]:
-        return {}
+        return {"empty": float(np.count_nonzero(state.counts.sum(axis=0) == 0))}

@@ -1,11 +1,11 @@
-"""Every figure of the paper as a list of settings, at the paper's size or a quick one."""
+"""Every figure of the paper, and those past it, as a list of settings, at the paper's size or a quick one."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
 from sparsemean.errors import InvalidInput
-from sparsemean.lab.experiments.catalogue import equal_bytes, learning, memory, similarity
+from sparsemean.lab.experiments.catalogue import beyond, equal_bytes, learning, memory, similarity
 from sparsemean.lab.experiments.catalogue.scale import FULL, QUICK, Scale
 from sparsemean.lab.experiments.setting import Setting
 from sparsemean.lab.experiments.theory_table import STATEMENTS
@@ -39,6 +39,12 @@ FIGURES: dict[str, Callable[[Scale, int], list[Setting]]] = {
     "variants": memory.variants,
     "power-iteration-bytes": equal_bytes.power_iteration_bytes,
     "kmeans-bytes": equal_bytes.kmeans_bytes,
+    "beyond-power": beyond.beyond_power,
+    "beyond-kmeans": beyond.beyond_kmeans,
+    "beyond-logistic": beyond.beyond_logistic,
+    "few-bits": beyond.few_bits,
+    "few-bits-alike": beyond.few_bits_alike,
+    "thin-links": beyond.thin_links,
 }
 """Each takes a scale and a seed."""
 

@@ -38,12 +38,14 @@ def kmeans_setting(scale: Scale, seed: int, scheme: str, share: float | None, sp
 
 
 def logistic(scale: Scale, seed: int) -> list[Setting]:
+    return [logistic_setting(scale, seed, *compared, "logistic") for compared in with_shares(LOGISTIC_SHARES)]
+
+
+def logistic_setting(scale: Scale, seed: int, scheme: str, share: float | None, figure: str) -> Setting:
+    """One run of logistic regression; the same in every figure."""
     options = (("rate", scale.logistic_rate), ("loss_rows", scale.loss_rows))
     place = (seed, scale.logistic_rounds, "non-iid", 10, options)
-    return [
-        Setting("logistic", "logistic", scale.colour, scheme, share, *place)
-        for scheme, share in with_shares(LOGISTIC_SHARES)
-    ]
+    return Setting(figure, "logistic", scale.colour, scheme, share, *place)
 
 
 def quadratic(scale: Scale, seed: int) -> list[Setting]:

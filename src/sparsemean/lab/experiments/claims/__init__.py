@@ -1,4 +1,4 @@
-"""Every claim of the paper, one sentence each, judged by the tables of a run."""
+"""Every claim of the paper, and ours past it, one sentence each, judged by the tables of a run."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 from sparsemean.lab.experiments.claims import (
     appendix_c,
     appendix_d,
+    beyond,
     case_study,
     evaluation,
     introduction,
@@ -31,8 +32,9 @@ CLAIMS: tuple[Claim, ...] = (
     *evaluation.CLAIMS,
     *appendix_c.CLAIMS,
     *appendix_d.CLAIMS,
+    *beyond.CLAIMS,
 )
-"""About in the paper's order."""
+"""About in the paper's order, then what goes past it."""
 
 
 def judge_all(tables: Path) -> Path:

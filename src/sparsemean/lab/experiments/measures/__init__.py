@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from sparsemean.lab.experiments import theory_table
-from sparsemean.lab.experiments.measures import first_round, ratio_grid, rounds
+from sparsemean.lab.experiments.measures import alike, first_round, ratio_grid, rounds
 from sparsemean.lab.experiments.setting import Row, Setting
 
 MEASURES: dict[str, Callable[[Setting, str | None], list[Row]]] = {
+    "alike": alike.measure,
     "first-round": first_round.measure,
     "ratio-grid": ratio_grid.measure,
     "rounds": rounds.measure,

@@ -10,10 +10,10 @@ import numpy as np
 from sparsemean.blocks import Blocks
 from sparsemean.client import Client
 from sparsemean.lab.tasks import Task
-from sparsemean.lab.tasks.truth import truth
 from sparsemean.payload import Floats
 from sparsemean.run import Run
 from sparsemean.schemes import Scheme
+from sparsemean.truth import truth
 
 QUARTERS = 4  # of a run, at whose beginnings vectors are looked at
 PROBES = 40  # vectors whose payloads are weighed

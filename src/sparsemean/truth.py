@@ -10,6 +10,7 @@ import numpy as np
 from sparsemean import theory
 from sparsemean.blocks import Blocks
 from sparsemean.payload import Doubles, Floats, Ints
+from sparsemean.run import Run
 from sparsemean.server import Server
 
 
@@ -51,18 +52,44 @@ def truth(vectors: Floats, weights: Doubles | None, blocks: Blocks) -> Truth:
     return Truth(mean, nodes, r1, r2, float(np.sum(share * squares)))
 
 
-def exact_error(server: Server, names: Sequence[str], vectors: Floats, weights: Doubles | None) -> float | None:
+def exact_error(
+    server: Server, nodes: Sequence[str], vectors: Floats, weights: Doubles | None = None, classes: Ints | None = None
+) -> float | None:
     """E‖estimate − mean‖² of the coming round, given what the server remembers (Theorems 1 and 3).
 
-    Over the draw of coordinates alone: what few-bit values lose comes on top. None where no formula holds.
+    Over the draw of coordinates alone: what few-bit values add is ``Estimate.rounding``. ``classes`` says which of the
+    run's shares each node has. None where no formula holds.
     """
     run = server.run
-    sends, (layout, *_), T = run.scheme.encoder.facts, run.layout, run.scheme.decoder.T
-    one_sample = layout.where == "shared" and sends.raw and sends.unbiased
-    if T is None or not (run.share is not None or one_sample):
+    sends, (layout, *_), decoder = run.scheme.encoder.facts, run.layout, run.scheme.decoder
+    one_sample = layout.where == "shared" and sends.raw and sends.unbiased and len(run.encoders) == 1
+    if not run.shares and not one_sample:
         return None
-    news = truth(vectors - np.array([server.expected(name) for name in names]), weights, run.ranges)
-    if run.share is None:
+    unexpected = vectors - np.array([server.expected(node) for node in nodes])
+    news = truth(unexpected, weights, run.ranges)
+    T = [decoder.T(known, n) for known, n in zip(server.beliefs(), news.nodes.tolist(), strict=True)]
+    if any(n and t is None for n, t in zip(news.nodes.tolist(), T, strict=True)):
+        return None
+    if not run.shares:
         return theory.shared_sample_mse(float(news.mean @ news.mean), layout.count / run.dim)
-    sums = zip(news.r1.tolist(), news.r2.tolist(), news.nodes.tolist(), strict=True)
-    return sum(theory.spatial_mse(r1, r2, n, run.share, T) for r1, r2, n in sums if n)
+    if len(run.shares) > 1:
+        return _mixed_error(run, unexpected, weights, np.zeros(len(nodes), np.int64) if classes is None else classes, T)
+    sums = zip(news.r1.tolist(), news.r2.tolist(), news.nodes.tolist(), T, strict=True)
+    return sum(theory.spatial_mse(r1, r2, n, run.shares[0], t) for r1, r2, n, t in sums if n and t is not None)
+
+
+def _mixed_error(
+    run: Run, news: Floats, weights: Doubles | None, classes: Ints, T: Sequence[theory.FixedWeighting | None]
+) -> float:
+    shape = (len(news), len(run.blocks))
+    by_block = np.ones(shape) if weights is None else np.broadcast_to(weights.reshape(len(news), -1), shape)
+    error, start = 0.0, 0
+    for block, (size, t) in enumerate(zip(run.blocks, T, strict=True)):
+        here, start = news[:, start : start + size], start + size
+        w = by_block[:, block]
+        counts = np.bincount(classes[w > 0], minlength=len(run.shares)).tolist()
+        if sum(counts) and t is not None:
+            y = (sum(counts) * w / w.sum())[:, None] * here
+            r1, r2 = theory.mixed_correlation(y[w > 0], classes[w > 0], len(run.shares))
+            error += theory.mixed_mse(r1, r2, counts, run.shares, t)
+    return error

@@ -1,0 +1,13 @@
+"""What may stand inside another encoder."""
+
+from __future__ import annotations
+
+from sparsemean.encoders.base import Encoder, Stateful
+from sparsemean.encoders.one_of import OneOf
+from sparsemean.errors import IncompatibleScheme
+
+
+def require_stateless(encoder: Encoder, wrapper: str) -> None:
+    """Wrappers keep one state each; nesting them would leave two to keep in step."""
+    if isinstance(encoder, Stateful | OneOf):
+        raise IncompatibleScheme(f"{wrapper} wraps a stateless encoder such as RandK or TopK, not {encoder!r}")

@@ -1,0 +1,139 @@
+"""A memory of every node and of all together: each helps where the other knows little."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+
+from sparsemean.memory.base import Arrival, Facts, Memory, Recollection, Setting
+from sparsemean.memory.fit import unit_pair, unit_ratio
+from sparsemean.memory.per_node import LastValues
+from sparsemean.memory.table import Row, Table
+from sparsemean.payload import Doubles, Floats, Ints, Part, Payload
+from sparsemean.theory.arguments import whole
+
+
+@dataclass(frozen=True)
+class Hybrid(Memory):
+    """b_ij = a·c_j + g·(B_ij − c_j) where node i was heard at j, and u·c_j where it was not.
+
+    B_ij is what node i last sent at j, c_j the average of B_ij over the nodes heard there. (a, g, u) of each block is
+    the least-squares fit of last round's values, kept in [0, 1]; before there is one, (1, 0, 1). A node is heard where
+    it sent with a weight above 0; what it sent ``forget_after`` rounds ago is forgotten.
+    """
+
+    forget_after: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.forget_after is not None:
+            object.__setattr__(self, "forget_after", whole(self.forget_after, "forget_after", 1))
+
+    @property
+    def facts(self) -> Facts:
+        return Facts(needs_raw=True, per_node=True, forgets=self.forget_after is not None)
+
+    def start(self, setting: Setting) -> Recollection:
+        return _Both(setting, self.forget_after)
+
+
+ROUNDING = 1e-9  # of running sums: B − c below this is 0, and says nothing of g
+
+
+class Heard(Row):
+    """1 where the node was heard, else 0."""
+
+    def __init__(self, dim: int) -> None:
+        self._heard = np.zeros(dim, np.uint8)
+
+    def values(self) -> Floats:
+        return self._heard  # type: ignore[return-value]  # a float of eight bits would do, and there is none
+
+    def expected(self, coordinates: Ints) -> Floats:
+        return self.values()[coordinates]
+
+    def receive(self, part: Part) -> None:
+        self._heard[part.coordinates] = 1
+
+    def clear(self, coordinates: Ints) -> None:
+        self._heard[coordinates] = 0
+
+
+class _Both(Recollection):
+    def __init__(self, setting: Setting, forget_after: int | None) -> None:
+        self._blocks = setting.blocks
+        self._last = Table(setting.blocks, partial(LastValues, setting.dtype), forget_after, everyone=True)
+        self._heard = Table(setting.blocks, Heard, forget_after, everyone=True)
+        self._common = np.zeros(setting.blocks.dim)
+        blocks = len(setting.blocks.sizes)
+        self._together, self._own, self._unheard = np.ones(blocks), np.zeros(blocks), np.ones(blocks)
+        self._clear()
+
+    def _clear(self) -> None:
+        """Sums for the fit: Σc², Σcr, Σr², Σxc, Σxr where heard (r = B − c), Σc², Σxc where not."""
+        self._sums = np.zeros((7, len(self._blocks.sizes)))
+
+    def expected(self, node: str, coordinates: Ints) -> Doubles:
+        together, own, unheard = (
+            self._blocks.at(factor, coordinates) for factor in (self._together, self._own, self._unheard)
+        )
+        common = self._common[coordinates]
+        heard, last = self._heard.expected(node, coordinates), self._last.expected(node, coordinates)
+        return unheard * common + heard * ((together - own - unheard) * common + own * last)
+
+    def remembered(self, node: str) -> Doubles:
+        return self.expected(node, np.arange(self._blocks.dim))
+
+    def mean(self, weights: Mapping[str, Doubles]) -> Doubles:
+        """(a − g)·c·h + g·B̄ + u·c·(1 − h), h the weight of those heard; with c their average, g cancels."""
+        together, own, unheard = (self._blocks.spread(f) for f in (self._together, self._own, self._unheard))
+        heard, last = self._heard.mean(weights), self._last.mean(weights)
+        weighed = self._blocks.spread((np.sum(list(weights.values()), axis=0) > 0).astype(np.float64))
+        return self._common * (unheard * weighed + (together - own - unheard) * heard) + own * last
+
+    def take(self, arrival: Arrival) -> None:
+        parts = tuple(
+            self._counted(part, arrival.weight) for part in (arrival.payload.parts if arrival.payload else ())
+        )
+        for part in parts:
+            self._fit(arrival.node, self._blocks.at(arrival.weight, part.coordinates), part)
+        counted = replace(arrival, payload=Payload(parts))
+        self._last.take(counted)
+        self._heard.take(counted)
+
+    def _counted(self, part: Part, weight: Doubles) -> Part:
+        if np.all(weight > 0):
+            return part
+        kept = np.broadcast_to(self._blocks.at(weight, part.coordinates), part.coordinates.shape) > 0
+        return replace(part, coordinates=part.coordinates[kept], values=part.values[kept])
+
+    def _fit(self, node: str, weight: Doubles | float, part: Part) -> None:
+        at = part.coordinates
+        x, c = weight * part.values.astype(np.float64), weight * self._common[at]
+        heard = self._heard.expected(node, at)
+        last = weight * self._last.expected(node, at)
+        r = heard * (last - c)
+        r = np.where(np.abs(r) > ROUNDING * (np.abs(last) + np.abs(c)), r, 0.0)
+        features = (heard * c * c, c * r, r * r, heard * x * c, x * r, (1 - heard) * c * c, (1 - heard) * x * c)
+        self._sums += [self._blocks.sums_at(at, feature) for feature in features]
+
+    def learn(self, round: int, estimate: Doubles | None) -> None:
+        *heard, length, along = self._sums
+        self._together, self._own = unit_pair(heard, (self._together, self._own))
+        self._unheard = unit_ratio(along, length, self._unheard)
+        self._last.learn(round, estimate)
+        self._heard.learn(round, estimate)
+        self._average()
+        self._clear()
+
+    def _average(self) -> None:
+        number = self._heard.everyone()
+        self._common = np.divide(self._last.everyone(), number, out=np.zeros(self._blocks.dim), where=number > 0)
+
+    def forget(self, node: str) -> None:
+        self._last.forget(node)
+        self._heard.forget(node)
+        if not self._heard.pending:  # what was subtracted from values in the open round has to be added again
+            self._average()

@@ -1,0 +1,68 @@
+"""An O(d) memory that cannot diverge: everybody is expected to send what those heard last sent on average."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from sparsemean.blocks import Blocks
+from sparsemean.memory.base import Arrival, Facts, Memory, Recollection, Setting
+from sparsemean.memory.fit import unit_ratio
+from sparsemean.payload import Doubles, Ints
+
+
+@dataclass(frozen=True)
+class SharedStable(Memory):
+    """b_j = a · c_j for all nodes, c_j the average of the values last received at coordinate j.
+
+    Averages of raw values never feed an error back, unlike ``Shared``. The factor a ∈ [0, 1] of each block is the
+    least-squares fit of last round's values on c, so data whose nodes disagree fall back to no memory.
+    """
+
+    @property
+    def facts(self) -> Facts:
+        return Facts(needs_raw=True)
+
+    def start(self, setting: Setting) -> Recollection:
+        return _Averages(setting.blocks)
+
+
+class _Averages(Recollection):
+    def __init__(self, blocks: Blocks) -> None:
+        self._blocks = blocks
+        self._average = np.zeros(blocks.dim)
+        self._factor = np.ones(len(blocks.sizes))
+        self._clear()
+
+    def _clear(self) -> None:
+        self._sums, self._weights = np.zeros(self._blocks.dim), np.zeros(self._blocks.dim)
+        self._along, self._length = np.zeros(len(self._blocks.sizes)), np.zeros(len(self._blocks.sizes))
+
+    def expected(self, node: str, coordinates: Ints) -> Doubles:
+        return self._blocks.at(self._factor, coordinates) * self._average[coordinates]
+
+    def remembered(self, node: str) -> Doubles:
+        return self._blocks.spread(self._factor) * self._average
+
+    def mean(self, weights: Mapping[str, Doubles]) -> Doubles:
+        return self.remembered("")
+
+    def take(self, arrival: Arrival) -> None:
+        for part in arrival.payload.parts if arrival.payload else ():
+            at, values = part.coordinates, part.values.astype(np.float64)
+            weight, average = self._blocks.at(arrival.weight, at), self._average[at]
+            self._sums[at] += weight * values
+            self._weights[at] += weight
+            self._along += self._blocks.sums_at(at, weight**2 * values * average)
+            self._length += self._blocks.sums_at(at, weight**2 * average * average)
+
+    def learn(self, round: int, estimate: Doubles | None) -> None:
+        heard = self._weights > 0
+        np.divide(self._sums, self._weights, out=self._average, where=heard)
+        self._factor = unit_ratio(self._along, self._length, self._factor)
+        self._clear()
+
+    def forget(self, node: str) -> None:
+        pass

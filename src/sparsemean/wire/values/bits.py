@@ -1,0 +1,60 @@
+"""Integers of 1, 4 or 8 bits in whole bytes: the first in the lowest bits, what is left over 0."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from sparsemean.errors import MalformedPayload
+from sparsemean.payload import Floats
+from sparsemean.wire.reader import Reader
+
+Codes = npt.NDArray[np.uint8]
+
+
+def size(count: int, width: int) -> int:
+    """Bytes that ``count`` integers take.
+
+    >>> size(9, 1), size(9, 4), size(9, 8)
+    (2, 5, 9)
+    """
+    return (count * width + 7) // 8
+
+
+def pack(codes: Codes, width: int) -> bytes:
+    """The integers as bytes.
+
+    >>> pack(np.array([1, 2, 3], np.uint8), 4).hex()
+    '2103'
+    """
+    if width == 1:
+        return np.packbits(codes, bitorder="little").tobytes()
+    if width == 4:
+        paired = np.zeros(2 * size(codes.size, 4), np.uint8)
+        paired[: codes.size] = codes
+        return (paired[0::2] | paired[1::2] << 4).tobytes()
+    return codes.tobytes()
+
+
+def unpack(reader: Reader, count: int, width: int) -> Codes:
+    """The next ``count`` integers; the padding bits must be 0."""
+    packed = np.frombuffer(reader.take(size(count, width)), np.uint8)
+    if width == 8:
+        return packed
+    if width == 1:
+        codes = np.unpackbits(packed, bitorder="little")
+    else:
+        codes = np.stack([packed & 15, packed >> 4], axis=1).ravel()
+    if np.any(codes[count:]):
+        raise MalformedPayload("padding bits are set")
+    return codes[:count]
+
+
+def pack_signs(values: Floats) -> bytes:
+    """One bit a value, set where it is negative."""
+    return pack(np.signbit(values).view(np.uint8), 1)
+
+
+def unpack_signs(reader: Reader, count: int) -> Floats:
+    """The next ``count`` signs as ±1; the padding bits must be 0."""
+    return 1.0 - 2.0 * unpack(reader, count, 1)

@@ -1,0 +1,126 @@
+"""Integers of few bits by seeded subtractive dither: int8, int4 and 1-bit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, TypeVar, final
+
+import numpy as np
+import numpy.typing as npt
+
+from sparsemean.errors import InvalidInput, MalformedPayload, NonFiniteValues
+from sparsemean.payload import Doubles, Floats
+from sparsemean.sampling import Key
+from sparsemean.wire.reader import Reader
+from sparsemean.wire.values import bits
+from sparsemean.wire.values.bits import Codes
+from sparsemean.wire.values.dither import chunks
+from sparsemean.wire.values.kind import ValueKind
+from sparsemean.wire.values.sixteen import BFLOAT16, bfloat16_above
+
+GROUP = 256  # values that share a scale: 1/16 bit of overhead each
+LARGEST_SCALE = 2.0**126  # a decoded value may be twice the scale, and has to be a float32
+_LARGEST_BITS, _SIGN = 0x7E80, 0x8000  # of bfloat16
+Scalar = TypeVar("Scalar", bound=np.generic)
+
+
+def step(scales: Doubles, levels: int) -> Doubles:
+    """s = 2A / (L − 1): L levels from −A to A.
+
+    >>> step(np.array([7.5]), 16)
+    array([1.])
+    """
+    return 2.0 * scales / (levels - 1)
+
+
+def quantised(values: Doubles, steps: Doubles, levels: int, dither: Doubles) -> Codes:
+    """c = ⌊x/s + L/2 + D⌋, from 0 to L − 1 wherever |x| ≤ A and |D| < ½.
+
+    x/s + L/2 lies in [½, L − ½] and |D| ≤ ½ − 2⁻³³, so the sum keeps a distance of 2⁻³³ from 0 and L. Rounding moves it
+    by less than 2⁻⁴³, so no code has to be clipped; and it moves the sum over a whole number for one of the 2³² values
+    of D at most, which is a bias below 2⁻³² s, less than the rounding of what is decoded to float32.
+
+    >>> quantised(np.array([-1.0, 0.0, 1.0]), np.full(3, 2.0), 2, np.array([-0.25, 0.25, 0.25]))
+    array([0, 1, 1], dtype=uint8)
+    """
+    return np.floor(values / steps + levels / 2 + dither).astype(np.uint8)
+
+
+def restored(codes: Codes, steps: Doubles, levels: int, dither: Doubles) -> Doubles:
+    """x̂ = s·(c + ½ − L/2 − D): uniform round x with width s, whatever x is, so E x̂ = x and var x̂ = s²/12.
+
+    >>> restored(np.array([0, 1, 1], np.uint8), np.full(3, 2.0), 2, np.array([-0.25, 0.25, 0.25]))
+    array([-0.5,  0.5,  0.5])
+    """
+    # All but the product is exact: half-integers below 2⁸, and D, a multiple of 2⁻³³.
+    return steps * ((codes + (1 - levels) / 2) - dither)
+
+
+@final
+@dataclass(frozen=True)
+class Dithered(ValueKind):
+    """Groups of 256 values, each with its scale A ≥ max|x| in bfloat16; all scales, then all codes."""
+
+    code: int
+    name: str
+    bits: int
+    dtype: np.dtype[np.floating] = np.dtype("<f4")
+    exact: ClassVar[bool] = False
+
+    def size(self, count: int) -> int:
+        """Bytes that ``count`` values take."""
+        return 2 * _groups(count) + bits.size(count, self.bits)
+
+    def pack(self, values: Floats, key: Key) -> bytes:
+        """The values as bytes; refuses magnitudes above 2¹²⁶."""
+        largest = _largest_of_groups(values)
+        if not np.all(largest <= LARGEST_SCALE):  # NaN compares as false
+            raise InvalidInput(
+                f"{self.name} takes values up to {LARGEST_SCALE:.3g}; rescale the vector, or use float32 or float64"
+            )
+        scales = bfloat16_above(largest)
+        steps = step(BFLOAT16.widen(scales).astype(np.float64), 1 << self.bits)
+        nonzero = steps > 0.0
+        steps[~nonzero] = 1.0
+        codes = np.empty(values.size, np.uint8)
+        for part, uniform in chunks(key, values.size):
+            some = values[part].astype(np.float64)
+            codes[part] = quantised(some, _each(steps, part), 1 << self.bits, uniform - 0.5)
+        if not np.all(nonzero):
+            codes *= _each(nonzero, slice(0, values.size))
+        return scales.tobytes() + bits.pack(codes, self.bits)
+
+    def unpack(self, reader: Reader, count: int, key: Key) -> tuple[Floats, Floats]:
+        """The next ``count`` values, and s²/12 for each: exact, and independent of the values, given the scale."""
+        body = Reader(reader.take(self.size(count)))  # all of it is there before anything is allocated
+        scales = np.frombuffer(body.take(2 * _groups(count)), "<u2")
+        if np.any(scales & ~np.uint16(_SIGN) > _LARGEST_BITS):
+            raise NonFiniteValues(f"scales must be finite and at most {LARGEST_SCALE:.3g}; check the node's vector")
+        if np.any(scales & _SIGN):
+            raise MalformedPayload("the scale of a group is negative")
+        codes = bits.unpack(body, count, self.bits)
+        steps = step(BFLOAT16.widen(scales).astype(np.float64), 1 << self.bits)
+        values = np.empty(count, self.dtype)
+        for part, uniform in chunks(key, count):
+            values[part] = restored(codes[part], _each(steps, part), 1 << self.bits, uniform - 0.5)
+        if not np.all(steps):
+            zero = _each(steps == 0.0, slice(0, count))
+            if np.any(codes[zero]):
+                raise MalformedPayload("a group of scale 0 has codes other than 0")
+            values[zero] = 0.0  # not −0
+        return values, _each(steps * steps / 12.0, slice(0, count))
+
+
+def _groups(count: int) -> int:
+    return -(-count // GROUP)
+
+
+def _largest_of_groups(values: Floats) -> Doubles:
+    starts = np.arange(0, values.size, GROUP)
+    return np.maximum.reduceat(np.abs(values), starts).astype(np.float64) if values.size else np.empty(0)
+
+
+def _each(of_groups: npt.NDArray[Scalar], part: slice) -> npt.NDArray[Scalar]:
+    """What groups have, for each of the values in a part, which starts with a group."""
+    first, last = part.start // GROUP, _groups(part.stop)
+    return np.repeat(of_groups[first:last], GROUP)[: part.stop - part.start]
