@@ -49,12 +49,16 @@ def _feedback(T: theory.FixedWeighting, nodes: tuple[int, ...], shares: Shares) 
 
 @np.errstate(over="ignore", invalid="ignore")
 def news_likeness(totals: RoundTotals, shares: Shares) -> Doubles | None:
-    """ρ̂/(n − 1) of each block as this round shows it (``theory.shrunk_likeness``); None without uniform shares."""
+    """ρ̂/(n − 1) of each block as this round shows it (``theory.shrunk_likeness``); None without uniform shares.
+
+    NaN in a block where no coordinate came from two nodes, which says nothing of how alike they are.
+    """
     moments = totals.summary()
     if not shares or moments is None:
         return None
     energy = np.asarray(shares) @ totals.class_squares
-    return np.asarray(theory.shrunk_likeness(moments, energy, totals.nodes.astype(np.float64), _least(totals, shares)))
+    shown = theory.shrunk_likeness(moments, energy, totals.nodes.astype(np.float64), _least(totals, shares))
+    return np.where(np.asarray(moments.s2) == moments.q, math.nan, shown)
 
 
 @np.errstate(over="ignore", invalid="ignore")

@@ -187,7 +187,7 @@ class Server:
     def _shown(self) -> Doubles:
         """How alike the news of this round is; as before where it does not tell."""
         shown = news_likeness(self._totals, self.run.shares)
-        return self._likeness if shown is None else np.where(self._totals.nodes > 1, shown, self._likeness)
+        return self._likeness if shown is None else np.where(np.isnan(shown), self._likeness, shown)
 
     def _warn(self, feedback: float) -> None:
         if isinstance(self.run.scheme.memory, Shared) and feedback >= 1 and not self._warned:

@@ -21,8 +21,8 @@ class Hybrid(Memory):
     """b_ij = a·c_j + g·(B_ij − c_j) where node i was heard at j, and u·c_j where it was not.
 
     B_ij is what node i last sent at j, c_j the average of B_ij over the nodes heard there. (a, g, u) of each block is
-    the least-squares fit of last round's values, kept in [0, 1]; before there is one, (1, 0, 1). A node is heard where
-    it sent with a weight above 0; what it sent ``forget_after`` rounds ago is forgotten.
+    the least-squares fit of last round's values, weighted by w², in [0, 1]; before there is one, (1, 0, 1). A node is
+    heard where it sent with a weight above 0; what it sent ``forget_after`` rounds ago is forgotten.
     """
 
     forget_after: int | None = None

@@ -18,7 +18,7 @@ class SharedStable(Memory):
     """b_j = a · c_j for all nodes, c_j the average of the values last received at coordinate j.
 
     Averages of raw values never feed an error back, unlike ``Shared``. The factor a ∈ [0, 1] of each block is the
-    least-squares fit of last round's values on c, so data whose nodes disagree fall back to no memory.
+    least-squares fit of last round's values on c, weighted by w², so data whose nodes disagree fall back to no memory.
     """
 
     @property

@@ -128,7 +128,8 @@ def test_wrong_arguments(tmp_path):
 
 
 PROGRAM = """
-import sys
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a background shell leaves it ignored
 from sparsemean.lab.experiments import Setting, reproduce_settings
 out, rounds = sys.argv[1], (4, 100_000, 100_000)
 made = [Setting("q", "quadratic", "normal", "rand-k", 0.1, 0, r, "", 3 + i) for i, r in enumerate(rounds)]
@@ -143,12 +144,17 @@ def test_ctrl_c_ends_all_processes(tmp_path):
         env={**os.environ, "PYTHONPATH": path},
         stderr=subprocess.PIPE,
         text=True,
+        start_new_session=True,
     )
-    deadline = time.monotonic() + 60
-    while not list(tmp_path.glob("parts/*.json")) and running.poll() is None and time.monotonic() < deadline:
-        time.sleep(0.1)
-    running.send_signal(signal.SIGINT)
-    _, said = running.communicate(timeout=30)
+    try:
+        deadline = time.monotonic() + 60
+        while not list(tmp_path.glob("parts/*.json")) and running.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.1)
+        running.send_signal(signal.SIGINT)
+        _, said = running.communicate(timeout=30)
+    finally:
+        if running.poll() is None:
+            os.killpg(running.pid, signal.SIGKILL)
     assert running.returncode != 0
     assert "KeyboardInterrupt" in said
     assert len(list(tmp_path.glob("parts/*.json"))) == 1

@@ -148,7 +148,7 @@ SPECS: dict[str, Spec] = {
     ),
     "few-bits-alike": Spec(
         "Past the paper: nearly equal vectors in few bits",
-        "Single rounds of n = 10 Gaussian vectors, d = 65,536, R2/R1 = 8.9; 3.2 bits a coordinate, scales counted.",
+        "Single rounds of n = 10 Gaussian vectors with R2/R1 = 8.9 of 9; 3.2 bits a coordinate, scales counted.",
         (Quantity(("nmse",), "error relative to the mean of ‖x_i‖²", log=True),),
         x="data",
         x_label="",

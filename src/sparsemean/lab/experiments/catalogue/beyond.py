@@ -60,7 +60,8 @@ def few_bits(scale: Scale, seed: int) -> list[Setting]:
 
 def few_bits_alike(scale: Scale, seed: int) -> list[Setting]:
     """Nearly equal Gaussian vectors, rounds that know nothing of each other, 3.2 bits a coordinate."""
-    options = (("measure", "alike"), ("ratio", 8.9), ("dim", 65536), ("bytes", 26214), ("trials", 5))
+    size = (("dim", scale.alike_dim), ("bytes", int(0.4 * scale.alike_dim)))
+    options = (("measure", "alike"), ("ratio", 8.9), ("trials", 5), *size)
     return [
         Setting("few-bits-alike", "alike", "normal", f"{name} {kind}", None, seed, nodes=10, options=options)
         for name in ("rand-k", "rand-k-spatial-avg", "rand-k-spatial-adaptive")

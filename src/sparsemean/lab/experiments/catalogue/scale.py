@@ -22,6 +22,8 @@ class Scale:
     loss_rows: int
     """Training rows of which the logistic loss is taken; 0 for all."""
     quadratic_rounds: int
+    alike_dim: int
+    """Of the nearly equal Gaussian vectors."""
     grid_trials: int
     theory_trials: int
 
@@ -37,6 +39,7 @@ FULL = Scale(
     logistic_rate=0.01,
     loss_rows=5000,
     quadratic_rounds=300,
+    alike_dim=65536,
     grid_trials=1000,
     theory_trials=1000,
 )
@@ -52,6 +55,7 @@ QUICK = Scale(
     logistic_rate=0.1,
     loss_rows=0,
     quadratic_rounds=160,
+    alike_dim=4096,
     grid_trials=1000,
     theory_trials=120,
 )

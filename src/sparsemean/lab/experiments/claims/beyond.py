@@ -74,7 +74,7 @@ def _finite(tables: Tables, scheme: str) -> list[Check]:
 
 
 def _alike(tables: Tables) -> list[Check]:
-    found = [float(row["nmse"]) for row in tables.rows("few-bits-alike", scheme=f"{ADAPTIVE} int8")]
+    found = [float(row["nmse"]) for row in tables.rows("few-bits-alike", scheme=f"{ADAPTIVE} int8", dim=65536)]
     return [of_values("NMSE", found, "<", 0.01)] if found else []
 
 

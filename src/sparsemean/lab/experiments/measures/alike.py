@@ -34,6 +34,6 @@ def measure(setting: Setting, data_dir: str | None = None) -> list[Row]:
     for trial, estimate in enumerate(simulate(run, np.broadcast_to(vectors, (trials, *vectors.shape)))):
         mse = float(np.sum((estimate.mean - mean) ** 2))
         size = estimate.bytes / setting.nodes - HEADER_BYTES
-        row: Row = {"round": trial, "ratio": r2 / r1, "k": k, "mse": mse, "nmse": mse * setting.nodes / r1}
+        row: Row = {"round": trial, "dim": dim, "ratio": r2 / r1, "k": k, "mse": mse, "nmse": mse * setting.nodes / r1}
         rows.append(row | {"error": estimate.error, "error_se": estimate.error_se, "bytes_per_node": size})
     return rows
