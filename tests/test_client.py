@@ -11,7 +11,7 @@ import pytest
 
 import sparsemean as sm
 from sparsemean import codec
-from sparsemean.results import blob_digest
+from sparsemean.wire.frame import frame_digest
 
 DIM = 12
 STATEFUL = ["error-feedback-top-k", "error-feedback-rand-k", "diana", "lag"]
@@ -33,7 +33,7 @@ def walk(rounds: int, seed: int = 0) -> np.ndarray:
 
 def receipt_of(run: sm.Run, client: sm.Client, blob: bytes, round: int) -> sm.Receipt:
     """What a server that had followed this client would answer; nothing of it depends on the server's state."""
-    return sm.Receipt(client.node, round, blob_digest(blob))
+    return sm.Receipt(client.node, round, frame_digest(blob))
 
 
 def followed(run: sm.Run, vectors: np.ndarray, node: str = "a") -> tuple[sm.Client, list[bytes]]:

@@ -70,7 +70,8 @@ def changes(path: str, thing: Any, put: Callable[[Any], None], above: tuple[int,
         for i, value in enumerate(thing):
 
             def put_item(new: Any, i: int = i) -> None:
-                put((*thing[:i], new, *thing[i + 1 :]))
+                items = (*thing[:i], new, *thing[i + 1 :])
+                put(type(thing)(*items) if hasattr(thing, "_fields") else items)
 
             yield from changes(f"{path}[{i}]", value, put_item, above)
         yield f"end of {path}", lambda: put((*thing, None)), lambda: put(thing)
@@ -160,7 +161,7 @@ def test_the_walk_reaches_what_matters():
         "_closed['cat'].receipt.round",
         "_known['cat'][1]",
         "_queue[0].payload.parts[0].values[0]",
-        "_queue[1].payload.parts[0].coordinates[2]",
+        "_queue[1].payload.parts[0].where[2]",
         "_queued_bytes",
         "_likeness[0]",
         "missing",

@@ -26,6 +26,7 @@ PUBLIC = [
     "IncompatibleScheme",
     "Induced",
     "InvalidInput",
+    "Layers",
     "Lazy",
     "MalformedPayload",
     "Mean",

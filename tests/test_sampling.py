@@ -18,8 +18,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sparsemean import sampling
 from sparsemean.errors import InvalidInput
+from sparsemean.kernels import sample as kernel
+from sparsemean.kernels.sample import Sample
 from sparsemean.sampling import Key, block_counts, block_size, coordinates, coordinates_between, words
 
 HERE = Path(__file__).parent
@@ -51,6 +52,10 @@ keys = st.builds(
 def twin_block(key: Key, dim: int, k: int, b: int) -> Any:
     inside, counting = TWIN.streams(key.seed, key.round, key.node, key.part)
     return TWIN.block(dim, k, TWIN.below(dim, counting, 0), b, inside)
+
+
+def before(off: int, dim: int, k: int, size: int, first: int, last: int) -> np.ndarray:
+    return kernel.places(Sample(np.uint64(0), np.uint64(0), off, dim, k, size), first, last)
 
 
 def deviation(observed, expected, df: int, variance=None) -> float:
@@ -158,7 +163,7 @@ def test_all_coordinates_when_k_is_dim(dim):
 def test_result_does_not_depend_on_the_chunks(chunk, monkeypatch):
     cases = [(50_000, 7), (50_000, 5000), (50_000, 45_000), (2_000_000, 300), (2_000_000, 3000)]
     expected = [coordinates(Key(5, 5, "c"), dim, k) for dim, k in cases]
-    monkeypatch.setattr(sampling, "_CHUNK", chunk)
+    monkeypatch.setattr(kernel, "_CHUNK", chunk)
     for (dim, k), wanted in zip(cases, expected, strict=True):
         assert np.array_equal(coordinates(Key(5, 5, "c"), dim, k), wanted)
 
@@ -176,18 +181,18 @@ def test_int64_is_wide_enough_at_the_extremes():
             assert max(size * k, blocks * size, blocks * q + 1 + k, off + blocks * r) < 2**63
             for b in (0, blocks // 2, blocks - 1):
                 exact = [(off + min(j * size, dim) * k) // dim for j in (b, b + 1)]
-                assert sampling._before(off, dim, k, size, b, b + 1).tolist() == exact
+                assert before(off, dim, k, size, b, b + 1).tolist() == exact
 
 
 def test_full_blocks_never_reach_the_words_of_the_next():
-    assert all(sampling._draws(2**w) + 1 <= sampling._STRIDE for w in range(12, 21))
-    assert all(sampling._draws(m) == TWIN.shuffle_words(m) for m in range(1, 5000))
+    assert all(kernel.shuffle_words(2**w) + 1 <= kernel.STRIDE for w in range(12, 21))
+    assert all(kernel.shuffle_words(m) == TWIN.shuffle_words(m) for m in range(1, 5000))
 
 
 @pytest.mark.parametrize("w", range(7, 21))
 def test_rounds_are_a_bijection(w):
-    draws = RNG.integers(0, 2**64, (1, sampling._draws(2**w)), dtype=np.uint64)
-    image = sampling._permuted(np.arange(2**w, dtype=np.uint32)[None], draws, 2**w)
+    draws = RNG.integers(0, 2**64, (1, kernel.shuffle_words(2**w)), dtype=np.uint64)
+    image = kernel.permuted(np.arange(2**w, dtype=np.uint32)[None], draws, 2**w)
     assert np.array_equal(np.sort(image[0]), np.arange(2**w))
 
 
@@ -196,12 +201,12 @@ def test_rounds_are_a_bijection(w):
 
 def members(m: int) -> np.ndarray:
     """[count, y] → for how many of the m values of o a block of m includes y, under some fixed shuffle."""
-    draws = RNG.integers(0, 2**64, sampling._draws(m), dtype=np.uint64)
+    draws = RNG.integers(0, 2**64, kernel.shuffle_words(m), dtype=np.uint64)
     included = np.zeros((m + 1, m), int)
     for o in range(m):
-        order = sampling._from_block(draws, o, m, m)
+        order = kernel.from_block(draws, o, m, m)
         for count in range(m + 1):
-            assert count > 4 or np.array_equal(sampling._from_block(draws, o, count, m), order[:count])
+            assert count > 4 or np.array_equal(kernel.from_block(draws, o, count, m), order[:count])
             included[count, order[:count]] += 1
     return included
 
@@ -214,7 +219,7 @@ def test_inclusion_is_exactly_k_over_dim(size):
         for k in range(1, dim + 1):
             inclusion = [Fraction(0)] * dim
             for off in range(dim):
-                counts = np.diff(sampling._before(off, dim, k, size, 0, len(sizes))).tolist()
+                counts = np.diff(before(off, dim, k, size, 0, len(sizes))).tolist()
                 assert sum(counts) == k
                 for b, (m, count) in enumerate(zip(sizes, counts, strict=True)):
                     assert m * k // dim <= count <= -(-m * k // dim)
@@ -230,9 +235,9 @@ def test_every_count_includes_every_member_equally_often(m):
 
 def test_offsets_are_uniform():
     for bound in (1, 2, 3, 5, 7, 1000):
-        drawn = [sampling._below(bound, (seed, 99), 0) for seed in range(20 * min(bound, 100))]
+        drawn = [kernel.below(bound, (seed, 99), 0) for seed in range(20 * min(bound, 100))]
         assert set(drawn) == set(range(bound)) if bound < 100 else max(drawn) < bound
-    counts = np.bincount([sampling._below(6, (seed, 5), 0) for seed in range(30_000)], minlength=6)
+    counts = np.bincount([kernel.below(6, (seed, 5), 0) for seed in range(30_000)], minlength=6)
     assert abs(deviation(counts, 5000.0, 5)) < 5
 
 
@@ -301,7 +306,7 @@ def test_law_of_pairs_computed_exactly(w):
     # in which the two differ: a Markov chain on w states, one step for each shift but the last.
     uniform = 2.0 ** np.arange(w - 1, -1, -1) / (2**w - 1)
     law = np.eye(w)
-    for r in range(sampling._draws(2**w) - 1):
+    for r in range(kernel.shuffle_words(2**w) - 1):
         step = np.zeros((w, w))
         for lowest in range(w):
             difference = np.arange(1 << lowest, 1 << w, 2 << lowest)

@@ -32,6 +32,7 @@ from sparsemean.errors import (
     TooFewNodes,
     WrongRound,
 )
+from sparsemean.layers import Layers
 from sparsemean.memory import Hybrid, Memory, Offset, PerNode, Shared, SharedStable, Window
 from sparsemean.results import Correlation, Estimate, Receipt
 from sparsemean.run import Run
@@ -56,6 +57,7 @@ __all__ = [
     "IncompatibleScheme",
     "Induced",
     "InvalidInput",
+    "Layers",
     "Lazy",
     "MalformedPayload",
     "Mean",

@@ -29,12 +29,13 @@ class Blocks:
         return sum(self.sizes)
 
     @cached_property
-    def _starts(self) -> Ints:
+    def starts(self) -> Ints:
+        """The first coordinate of each."""
         return np.cumsum((0, *self.sizes[:-1]), dtype=np.int64)
 
     def of(self, coordinates: Ints) -> Ints:
         """The block each coordinate lies in."""
-        return np.searchsorted(self._starts, coordinates, side="right") - 1
+        return np.searchsorted(self.starts, coordinates, side="right") - 1
 
     def at(self, per_block: Doubles, coordinates: Ints) -> Doubles | float:
         """The block's number at each coordinate; a plain number where there is one block."""
@@ -50,7 +51,7 @@ class Blocks:
 
     def sums(self, per_coordinate: Doubles) -> Doubles:
         """One sum per block."""
-        return np.add.reduceat(per_coordinate, self._starts)
+        return np.add.reduceat(per_coordinate, self.starts)
 
     def sums_at(self, coordinates: Ints, values: Doubles) -> Doubles:
         """One sum per block of values that stand at these coordinates."""

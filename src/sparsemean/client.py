@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import zlib
 from dataclasses import dataclass, replace
@@ -15,8 +16,9 @@ from sparsemean.encoders import Encoder, State, Stateful
 from sparsemean.errors import InvalidInput, OutOfStep
 from sparsemean.inputs import node_name, round_number, vector_of
 from sparsemean.payload import Payload
-from sparsemean.results import Receipt, blob_digest
+from sparsemean.results import Receipt
 from sparsemean.run import Run
+from sparsemean.wire.frame import frame_digest
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +69,7 @@ class Client:
         encoder = self.encoder
         if not isinstance(encoder, Stateful):
             return self._pack(encoder.encode(checked, self.run.key(self.node, round), {}), round)
-        digest = blob_digest(checked.tobytes())
+        digest = hashlib.blake2b(checked.tobytes(), digest_size=16).hexdigest()
         if self._delivered is not None and round <= self._delivered.round:
             if (round, digest) == (self._delivered.round, self._delivered.vector):
                 return self._delivered.blob
@@ -84,9 +86,9 @@ class Client:
         """Move the state on: the server has the payload of this receipt. Nothing happens for stateless encoders."""
         if not isinstance(self.run.scheme.encoder, Stateful):
             return
-        if self._delivered is not None and receipt.digest == blob_digest(self._delivered.blob):
+        if self._delivered is not None and receipt.digest == frame_digest(self._delivered.blob):
             return
-        if self._waiting is None or (receipt.node, receipt.digest) != (self.node, blob_digest(self._waiting.blob)):
+        if self._waiting is None or (receipt.node, receipt.digest) != (self.node, frame_digest(self._waiting.blob)):
             raise OutOfStep(
                 f"the receipt is not for the payload {self.node!r} encoded last; encode that round again, or reset()"
             )

@@ -10,6 +10,7 @@ from typing import TypeAlias
 import numpy as np
 
 from sparsemean.errors import InvalidInput
+from sparsemean.kernels import reweigh
 from sparsemean.payload import Doubles
 from sparsemean.theory import FixedWeighting, fill_gains, gains, mixed_gains, weights
 from sparsemean.theory.estimated import LEAST_RATIO
@@ -135,11 +136,14 @@ class Spatial(Decoder):
     def innovation(self, totals: RoundTotals, shares: Shares, beliefs: tuple[Belief, ...]) -> Doubles:
         scaled = np.zeros(totals.blocks.dim)
         start = 0
-        for size, nodes, known in zip(totals.blocks.sizes, totals.class_nodes.T.tolist(), beliefs, strict=True):
+        weights = totals.weight.tolist()
+        for size, nodes, weight, known in zip(
+            totals.blocks.sizes, totals.class_nodes.T.tolist(), weights, beliefs, strict=True
+        ):
             here = slice(start, start + size)
             T = self.T(known, sum(nodes))
             if any(nodes) and T is not None:
                 for gain, sums in zip(_gains(T, tuple(nodes), shares), totals.class_sums, strict=True):
-                    scaled[here] += gain[totals.counts[here]] * sums[here]
+                    reweigh()(gain / weight, totals.counts[here], sums[here], scaled[here])
             start += size
-        return scaled * totals.blocks.spread(_inverse(totals.weight))
+        return scaled

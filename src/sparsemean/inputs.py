@@ -63,8 +63,8 @@ def vector_of(vector: npt.ArrayLike, dim: int) -> Floats:
     if real.shape != (dim,):
         raise InvalidInput(f"the run is for vectors of shape ({dim},), got {real.shape}; flatten or make another Run")
     limit = real.dtype.type(min(LARGEST, float(np.finfo(real.dtype).max)))
-    wrong = np.count_nonzero(~(np.abs(real) <= limit))  # NaN compares as false
-    if wrong:
+    if not (-limit <= real.min() and real.max() <= limit):  # NaN compares as false
+        wrong = np.count_nonzero(~(np.abs(real) <= limit))
         raise InvalidInput(
             f"the vector has {wrong} entries that are NaN, infinite or beyond {LARGEST:g}; repair or rescale them first"
         )

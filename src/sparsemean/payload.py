@@ -3,27 +3,36 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
+
+from sparsemean.kernels import Sample
+from sparsemean.kernels.sample import drawn
 
 Floats = npt.NDArray[np.floating[Any]]
 Doubles = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Part:
     """Values at distinct coordinates; the vector it stands for is ``scale · values`` there and 0 elsewhere.
 
     ``noise`` is the variance of the rounding noise in each value, before the scale; the receiver's, 0 at the sender.
     """
 
-    coordinates: Ints
+    where: Ints | Sample  # a sample stays undrawn until somebody asks for its coordinates
     values: Floats
     scale: float = 1.0
     noise: Floats | float = 0.0
+
+    @cached_property
+    def coordinates(self) -> Ints:
+        """Where the values stand."""
+        return drawn(self.where) if isinstance(self.where, Sample) else self.where
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,12 +48,11 @@ def _feedback(T: theory.FixedWeighting, nodes: tuple[int, ...], shares: Shares) 
 
 
 @np.errstate(over="ignore", invalid="ignore")
-def news_likeness(totals: RoundTotals, shares: Shares) -> Doubles | None:
+def news_likeness(totals: RoundTotals, shares: Shares, moments: theory.Moments | None) -> Doubles | None:
     """ρ̂/(n − 1) of each block as this round shows it (``theory.shrunk_likeness``); None without uniform shares.
 
     NaN in a block where no coordinate came from two nodes, which says nothing of how alike they are.
     """
-    moments = totals.summary()
     if not shares or moments is None:
         return None
     energy = np.asarray(shares) @ totals.class_squares
@@ -62,12 +61,20 @@ def news_likeness(totals: RoundTotals, shares: Shares) -> Doubles | None:
 
 
 @np.errstate(over="ignore", invalid="ignore")
-def quality(totals: RoundTotals, shares: Shares, T: Sequence[theory.FixedWeighting | None], weight: Doubles) -> Quality:
+def quality(
+    totals: RoundTotals,
+    shares: Shares,
+    moments: theory.Moments | None,
+    T: Sequence[theory.FixedWeighting | None],
+    weight: Doubles,
+) -> Quality:
     """Quality of an estimate with T in each block; ``weight`` is the total each block's mean is divided by.
+
+    ``moments`` are the summary of the totals.
 
     Values whose powers overflow leave the error, its standard error or both unknown.
     """
-    moments, alive = totals.summary(), totals.weight > 0
+    alive = totals.weight > 0
     known = [t for t, counts in zip(T, alive.tolist(), strict=True) if counts and t is not None]
     if not shares or moments is None or len(known) < np.count_nonzero(alive):
         return Quality()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 from dataclasses import dataclass, field
 
@@ -10,11 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 from sparsemean.payload import Doubles
-
-
-def blob_digest(blob: bytes) -> str:
-    """Sixteen bytes, in hex, that stand for a payload."""
-    return hashlib.blake2b(blob, digest_size=16).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,28 +10,28 @@ from __future__ import annotations
 import hashlib
 import operator
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from typing import Any, Literal, TypeVar
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sparsemean.errors import InvalidInput
+from sparsemean.kernels.sample import (
+    SMALL,
+    Integers,
+    Sample,
+    Words,
+    draw,
+    drawn,
+    places,
+    sample_numpy,
+    stream_index,
+    stream_word,
+)
 
 VERSION = 1
 MAX_DIM = 1 << 40
 
 _LABEL = b"coordinates"
-_STRIDE = 8  # words set aside for a block; only the last, short one may need more
-_RANKED = 64  # a block up to this size is shuffled by ranking words, not by rounds
-_CHUNK = 1 << 16  # coordinates in hand at once, so that the work stays in the cache
-_KEPT = 1 << 16  # a sample up to this size is kept for the next call
-_GOLDEN, _ALL = 0x9E3779B97F4A7C15, (1 << 64) - 1
-
-Words = NDArray[np.uint64]
-Integers = NDArray[np.int64]
-Stream = tuple[int, int]  # the two key words of a stream of 64-bit words
-_Z = TypeVar("_Z", int, NDArray[Any])  # a number, or an array of them
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,8 @@ def words(key: Key, label: bytes, count: int, start: int = 0) -> Words:
     """
     start = _integer("start", start, 0, 1 << 62)
     count = _integer("count", count, 0, 1 << 62)
-    return _word(_streams(key, label)[0], _index(start, count))
+    stream = np.frombuffer(key.digest(label), "<u8")[:2].tolist()
+    return stream_word(stream, stream_index(start, count))
 
 
 def block_size(dim: int) -> int:
@@ -102,10 +103,14 @@ def block_counts(key: Key, dim: int, k: int) -> Integers:
     >>> block_counts(Key(7, 0, "station-12"), 10_000, 999)
     array([409, 409, 181])
     """
+    sample = sample_of(key, dim, k)
+    return np.diff(places(sample, 0, sample.blocks))
+
+
+def sample_of(key: Key, dim: int, k: int) -> Sample:
+    """What the kernels need to draw k of dim coordinates."""
     dim, k = _sizes(dim, k)
-    size = block_size(dim)
-    off = _below(dim, _streams(key, _LABEL)[1], 0)
-    return np.diff(_before(off, dim, k, size, 0, -(-dim // size)))
+    return Sample.keyed(key.digest(_LABEL), dim, k, block_size(dim))
 
 
 def coordinates(key: Key, dim: int, k: int) -> Integers:
@@ -114,16 +119,7 @@ def coordinates(key: Key, dim: int, k: int) -> Integers:
     >>> coordinates(Key(7, 0, "station-12"), 784, 5)
     array([ 39, 326,  17, 548,  62])
     """
-    dim, k = _sizes(dim, k)
-    return _recent(key, dim, k) if k <= _KEPT else coordinates_between(key, dim, k, 0, dim)[0]
-
-
-@lru_cache(maxsize=4)
-def _recent(key: Key, dim: int, k: int) -> Integers:
-    """Where node and server share a process, one draws right after the other; the draw is kept for it."""
-    drawn, _ = coordinates_between(key, dim, k, 0, dim)
-    drawn.flags.writeable = False
-    return drawn
+    return drawn(sample_of(key, dim, k))
 
 
 def coordinates_between(key: Key, dim: int, k: int, lo: int, hi: int) -> tuple[Integers, int]:
@@ -141,110 +137,12 @@ def coordinates_between(key: Key, dim: int, k: int, lo: int, hi: int) -> tuple[I
         raise InvalidInput(
             f"[{lo}, {hi}) is not a range of blocks; give lo ≤ hi, each dim = {dim} or a multiple of {size}"
         )
-    inside, counting = _streams(key, _LABEL)
-    first, last, full = -(-lo // size), -(-hi // size), dim // size
-    before = _before(_below(dim, counting, 0), dim, k, size, first, last)
-    place, before = int(before[0]), before - before[0]
-    counts = np.diff(before)
-    found = np.empty(before[-1], np.int64)
-    busy = np.flatnonzero(counts[: max(full - first, 0)])
-    rows = max(1, _CHUNK // (size * k // dim + 1))
-    for some in (busy[at : at + rows] for at in range(0, busy.size, rows)):
-        span = slice(before[some[0]], before[some[-1] + 1])
-        found[span] = _from_full_blocks(inside, first + some, counts[some], size)
-    if first <= full < last and counts[-1]:
-        m, start = dim - full * size, full * _STRIDE
-        draws = _word(inside, _index(start, _draws(m)))
-        o = _below(m, inside, start + _draws(m))
-        found[before[-2] :] = _from_block(draws, o, int(counts[-1]), m) + full * size
+    sample, first, last = sample_of(key, dim, k), -(-lo // size), -(-hi // size)
+    place, end = places(sample, first, last)[[0, -1]].tolist()
+    found = np.empty(end - place, np.int64)
+    # A small sample takes less time than to load numba.
+    (draw() if found.size > SMALL else sample_numpy)(sample, first, last, found)
     return found, place
-
-
-def _before(off: int, dim: int, k: int, size: int, first: int, last: int) -> Integers:
-    """floor((off + min(b * size, dim) * k) / dim) for b = first..last, all in int64."""
-    b = np.arange(first, last + 1, dtype=np.int64)
-    q, r = divmod(size * k, dim)
-    return np.where(b * size >= dim, k, b * q + (off + b * r) // dim)
-
-
-def _from_full_blocks(inside: Stream, blocks: Integers, counts: Integers, size: int) -> Integers:
-    """The first counts[j] coordinates of every blocks[j], one block after another."""
-    widest, rounds = int(counts.max()), _draws(size)
-    starts = (blocks * _STRIDE).astype(np.uint64)
-    draws: Words = _word(inside, starts[:, None] + _index(0, rounds + 1))
-    order: Literal["C", "F"] = "C" if widest > len(blocks) else "F"  # the longer axis is the inner loop
-    x = np.empty((len(blocks), widest), np.uint32, order)
-    x[:] = np.arange(widest)
-    x += draws[:, rounds:].astype(np.uint32)
-    x &= np.uint32(size - 1)
-    found = _permuted(x, draws, size) + blocks[:, None] * size
-    if counts.min() == widest:
-        return found.ravel()
-    return found[np.arange(widest) < counts[:, None]]
-
-
-def _from_block(draws: Words, o: int, count: int, m: int) -> Integers:
-    """walk((i + o) mod m) for i < count, in a block of any size m."""
-    x = (np.arange(count) + o) % m
-    if m <= _RANKED:
-        order: Integers = np.argsort(draws, kind="stable")
-        return order[x]
-    every = np.arange(1 << (m - 1).bit_length(), dtype=np.uint32)
-    image = _permuted(every[None], draws[None], m)[0].astype(np.int64)
-    y: Integers = image[x]
-    while (late := np.flatnonzero(y >= m)).size:
-        y[late] = image[y[late]]
-    return y
-
-
-def _permuted(x: NDArray[np.uint32], draws: Words, m: int) -> NDArray[np.uint32]:
-    """x after the keyed bijection of [0, 2**w), in place; a row of draws for each row."""
-    w = (m - 1).bit_length()
-    mask = np.uint32((1 << w) - 1)
-    a = draws.astype(np.uint32) & mask | np.uint32(1)
-    c = (draws >> np.uint64(32)).astype(np.uint32) & mask
-    for r in range(_draws(m)):
-        x *= a[:, r : r + 1]  # mod 2**32 will do, since w ≤ 20 bits are kept
-        x += c[:, r : r + 1]
-        x &= mask
-        x ^= x >> np.uint32((2 * w + 1) // 3 - r % 2)
-    return x
-
-
-def _draws(m: int) -> int:
-    """Words that shuffle a block of m: one for each member, or one for each round."""
-    return m if m <= _RANKED else 2 - (-48 // (m - 1).bit_length())
-
-
-def _below(bound: int, stream: Stream, start: int) -> int:
-    """Uniform in [0, bound): the first word from ``start`` whose low bits are below it."""
-    mask = (1 << (bound - 1).bit_length()) - 1
-    while (low := _word(stream, start) & mask) >= bound:
-        start += 1
-    return low
-
-
-def _streams(key: Key, label: bytes) -> tuple[Stream, Stream]:
-    digest = key.digest(label)
-    a, b, c, d = (int.from_bytes(digest[i : i + 8], "little") for i in (0, 8, 16, 24))
-    return (a, b), (c, d)
-
-
-def _index(start: int, count: int) -> Words:
-    return np.arange(count, dtype=np.uint64) + np.uint64(start)
-
-
-def _word(stream: Stream, index: _Z) -> _Z:
-    z = ((index + 1) * _GOLDEN + stream[0]) & _ALL
-    return _mixed(_mixed(z) ^ stream[1])
-
-
-def _mixed(z: _Z) -> _Z:
-    """A bijection of the 64-bit words: the finaliser of splitmix64."""
-    z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & _ALL
-    z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & _ALL
-    mixed: _Z = z ^ (z >> 31)
-    return mixed
 
 
 def _sizes(dim: int, k: int) -> tuple[int, int]:

@@ -4,25 +4,36 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 
 from sparsemean import codec
 from sparsemean.client import next_basis
 from sparsemean.decoders import Belief
-from sparsemean.errors import ConflictingPayload, DivergenceWarning, InvalidInput, OutOfStep, TooFewNodes, WrongRound
+from sparsemean.errors import (
+    ConflictingPayload,
+    DivergenceWarning,
+    InvalidInput,
+    OutOfStep,
+    PayloadError,
+    TooFewNodes,
+    WrongRound,
+)
 from sparsemean.fingerprint import fingerprint
 from sparsemean.inputs import node_name, round_number, weight_of
+from sparsemean.kernels import Sample
 from sparsemean.memory import Arrival, Setting, Shared
 from sparsemean.payload import Doubles, Payload
 from sparsemean.quality import news_likeness, quality
-from sparsemean.results import Estimate, Receipt, blob_digest
+from sparsemean.results import Estimate, Receipt
 from sparsemean.run import Run
+from sparsemean.theory import Moments
 from sparsemean.theory.arguments import whole
 from sparsemean.totals import RoundTotals
-from sparsemean.wire.frame import Header
+from sparsemean.wire.frame import Header, frame_digest
 from sparsemean.wire.values import value_kind
 
 
@@ -85,7 +96,7 @@ class Server:
             raise InvalidInput(f"a payload is bytes, not {type(blob).__name__}")
         blob = bytes(blob)
         header, body = codec.open_frame(self.run, node, blob)
-        receipt = Receipt(node, header.round, blob_digest(blob))
+        receipt = Receipt(node, header.round, frame_digest(blob))
         with self._lock:
             if self._seen(receipt, weights):
                 return receipt
@@ -93,6 +104,24 @@ class Server:
             self._check_basis(node, header, payload)
             self._take(receipt, blob, weights, header, payload)
         return receipt
+
+    def accept_many(
+        self,
+        payloads: Iterable[tuple[str, bytes]] | Path,
+        weights: Mapping[str, float | Sequence[float] | Doubles] | None = None,
+    ) -> dict[str, Receipt | PayloadError]:
+        """Take many payloads as they come, with the weight of each node (1 by default); one at a time is in memory.
+
+        ``payloads`` are pairs of node and bytes, or a folder with a file ``<node>.spmn`` for each. A refused one stands
+        with its error among the receipts, and the others go on.
+        """
+        answers: dict[str, Receipt | PayloadError] = {}
+        for node, blob in _files(payloads) if isinstance(payloads, Path) else payloads:
+            try:
+                answers[node] = self.accept(node, blob, 1.0 if weights is None else weights.get(node, 1.0))
+            except PayloadError as refused:
+                answers[node] = refused
+        return answers
 
     def _seen(self, receipt: Receipt, weight: Doubles) -> bool:
         """Whether this very payload is already counted; refuses another one in its place, and other rounds."""
@@ -116,7 +145,8 @@ class Server:
     def _take(self, receipt: Receipt, blob: bytes, weight: Doubles, header: Header, payload: Payload | None) -> None:
         if self.run.scheme.encoder.facts.in_step and header.basis == 0:
             self._memory.forget(receipt.node)
-        self._accepted[receipt.node] = _Accepted(receipt, weight, len(blob), next_basis(header.basis, blob))
+        basis = next_basis(header.basis, blob) if self.run.scheme.encoder.facts.in_step else 0
+        self._accepted[receipt.node] = _Accepted(receipt, weight, len(blob), basis)
         self._queue.append(Arrival(receipt.node, weight, payload))
         self._queued_bytes += len(blob)
         if self._queued_bytes > self._batch_bytes:
@@ -124,14 +154,33 @@ class Server:
 
     def _fold(self) -> None:
         """Add what waits to the totals, and hand it to the memory."""
+        batches: dict[tuple[int, int], list[Arrival]] = {}
         for arrival in self._queue:
+            of_class = self.run.class_of(arrival.payload)
+            if arrival.payload is not None and self._one_sample(arrival):
+                batches.setdefault((of_class, arrival.payload.choice), []).append(arrival)
+                continue
             parts = arrival.payload.parts if arrival.payload else ()
             expected = (self._memory.expected(arrival.node, part.coordinates) for part in parts)
             residuals = (replace(part, values=part.values - b) for part, b in zip(parts, expected, strict=True))
-            self._totals.add(arrival.weight, residuals, self.run.class_of(arrival.payload))
+            self._totals.add(arrival.weight, residuals, of_class)
+        for (of_class, _), batch in batches.items():
+            rows = [self._memory.row(arrival.node) for arrival in batch]
+            sent = [part for arrival in batch if arrival.payload for part in arrival.payload.parts]
+            expected_rows = [row if isinstance(row, np.ndarray) else None for row in rows]
+            self._totals.add_samples(np.stack([arrival.weight for arrival in batch]), sent, expected_rows, of_class)
+        for arrival in self._queue:
             self._memory.take(arrival)
         self._queue = []
         self._queued_bytes = 0
+
+    def _one_sample(self, arrival: Arrival) -> bool:
+        """Whether the payload is one seeded sample of which a row is expected, or nothing."""
+        parts = arrival.payload.parts if arrival.payload else ()
+        if len(parts) != 1 or not isinstance(parts[0].where, Sample):
+            return False
+        row = self._memory.row(arrival.node)
+        return isinstance(row, np.ndarray) or row == 0.0
 
     def close_round(self, minimum: int = 1) -> Estimate:
         """The estimate from those who came; with fewer than ``minimum`` the round stays open."""
@@ -142,38 +191,39 @@ class Server:
             if not any(np.any(taken.weight > 0) for taken in self._accepted.values()):
                 raise TooFewNodes(f"all nodes of round {self.round} have weight 0, so there is no mean; skip_round()")
             self._fold()
-            estimate = self._estimate()
-            self._finish(estimate.mean)
+            moments = self._totals.summary()
+            shown = self._shown(moments)
+            estimate = self._estimate(moments, shown)
+            self._finish(estimate.mean, shown)
             return estimate
 
     def skip_round(self) -> None:
         """End the round without an estimate; what nodes sent is still learnt, since they hold receipts for it."""
         with self._lock:
             self._fold()
-            self._finish(None)
+            self._finish(None, self._shown(self._totals.summary()))
 
     def beliefs(self) -> tuple[Belief, ...]:
         """How alike the nodes' news has been, block by block: all that an adaptive decoder goes by before a round."""
         return tuple(Belief(before) for before in self._likeness.tolist())
 
-    def _estimate(self) -> Estimate:
+    def _estimate(self, moments: Moments | None, shown: Doubles) -> Estimate:
         totals, decoder, shares = self._totals, self.run.scheme.decoder, self.run.shares
         counted = {node: taken.weight for node, taken in self._accepted.items()}
         if self.missing == "carry":
             counted = {**self._known, **counted}
         weight = np.sum(list(counted.values()), axis=0)
-        beliefs = self.beliefs()
-        if decoder.adapts:
-            beliefs = tuple(replace(known, now=now) for known, now in zip(beliefs, self._shown().tolist(), strict=True))
+        before = self._likeness.tolist()
+        beliefs = tuple(Belief(*known) for known in zip(before, shown.tolist(), strict=True))
         innovation = decoder.innovation(totals, shares, beliefs)
         if self.missing == "carry":
             present = np.divide(totals.weight, weight, out=np.zeros_like(weight), where=weight > 0)
             innovation = innovation * self.run.ranges.spread(present)
         T = [decoder.T(known, n) for known, n in zip(beliefs, totals.nodes.tolist(), strict=True)]
-        how_good = quality(totals, shares, T, weight)
+        how_good = quality(totals, shares, moments, T, weight)
         self._warn(how_good.feedback)
         return Estimate(
-            mean=self._memory.mean(counted) + innovation,
+            mean=np.add(self._memory.mean(counted), innovation, out=innovation),
             round=self.round,
             nodes=tuple(self._accepted),
             counts=totals.counts,
@@ -184,9 +234,11 @@ class Server:
             rounding=how_good.rounding,
         )
 
-    def _shown(self) -> Doubles:
-        """How alike the news of this round is; as before where it does not tell."""
-        shown = news_likeness(self._totals, self.run.shares)
+    def _shown(self, moments: Moments | None) -> Doubles:
+        """How alike the news of this round is; as before where it does not tell, or nobody wants to know."""
+        if not self.run.scheme.decoder.adapts:
+            return self._likeness
+        shown = news_likeness(self._totals, self.run.shares, moments)
         return self._likeness if shown is None else np.where(np.isnan(shown), self._likeness, shown)
 
     def _warn(self, feedback: float) -> None:
@@ -199,9 +251,8 @@ class Server:
                 stacklevel=4,
             )
 
-    def _finish(self, estimate: Doubles | None) -> None:
-        if self.run.scheme.decoder.adapts:
-            self._likeness = self._shown()
+    def _finish(self, estimate: Doubles | None, shown: Doubles) -> None:
+        self._likeness = shown
         self._memory.learn(self.round, estimate)
         self._known.update({node: taken.weight for node, taken in self._accepted.items()})
         if self.run.scheme.encoder.facts.in_step:
@@ -228,3 +279,10 @@ class Server:
         """Changes with any part of the server's state."""
         with self._lock:
             return fingerprint(vars(self))
+
+
+def _files(folder: Path) -> Iterator[tuple[str, bytes]]:
+    if not folder.is_dir():
+        raise InvalidInput(f"{folder} is no folder; payloads lie in one as <node>.spmn")
+    for path in sorted(folder.glob("*.spmn")):
+        yield path.stem, path.read_bytes()

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from sparsemean.blocks import Blocks
 from sparsemean.errors import InvalidInput
-from sparsemean.kernels import scatter
-from sparsemean.payload import Doubles, Part
+from sparsemean.kernels import Batch, Sample, Totals, fold, power_sums, scatter, threads_for
+from sparsemean.payload import Doubles, Floats, Part
 from sparsemean.theory.estimated import Moments
 
 
@@ -53,18 +53,50 @@ class RoundTotals:
         for part in residuals:
             chosen, values = part.coordinates, part.values.astype(np.float64)  # fourth powers overflow float32
             share = np.broadcast_to(self.blocks.at(weight, chosen), chosen.shape)
-            noise = np.broadcast_to(part.noise, chosen.shape)
             if not np.all(weight > 0):  # a node without weight is left out of M_j
                 kept = share > 0
-                chosen, values, share, noise = chosen[kept], values[kept], share[kept], noise[kept]
+                chosen, values, share = chosen[kept], values[kept], share[kept]
             y = np.asarray(share * (part.scale * values), np.float64)
             scatter()(self.class_sums[of_class], self.counts, self.squares, self.cubes, chosen, y)
             if self.squares.size:
                 square = y * y
                 self.class_squares[of_class] += self.blocks.sums_at(chosen, square)
                 self.fourths += self.blocks.sums_at(chosen, square * square)
-                if np.any(noise):
-                    self.class_noise[of_class] += self.blocks.sums_at(chosen, (share * part.scale) ** 2 * noise)
+                if np.any(part.noise):
+                    self.class_noise[of_class] += self._noise(weight, part)
+
+    @np.errstate(over="ignore")
+    def add_samples(
+        self, weights: Doubles, parts: Sequence[Part], expected: Sequence[Floats | None], of_class: int = 0
+    ) -> None:
+        """Many nodes at once, each with one seeded sample, all of one size and scale. O(nk), block by block."""
+        samples = [part.where for part in parts if isinstance(part.where, Sample)]
+        self.class_nodes[of_class] += np.count_nonzero(weights > 0, axis=0)
+        for weight in weights:
+            self.weight += weight
+        moments, empty = self.squares.size > 0, np.zeros(0)
+        into = Totals(
+            self.class_sums[of_class],
+            self.counts,
+            self.class_squares[of_class] if moments else empty,
+            np.arange(samples[0].blocks) * samples[0].size,
+            self.squares,
+            self.cubes,
+            self.fourths if moments else empty,
+        )
+        values, scale = [part.values for part in parts], parts[0].scale
+        fold()(into, Batch(samples, values, expected, weights, self.blocks.starts, scale), threads_for(samples))
+        for weight, part in zip(weights, parts, strict=True):
+            if moments and np.any(part.noise):
+                self.class_noise[of_class] += self._noise(weight, part)
+
+    def _noise(self, weight: Doubles, part: Part) -> Doubles:
+        if len(self.blocks.sizes) == 1:
+            total = np.array([np.sum(np.broadcast_to(part.noise, part.values.shape), dtype=np.float64)])
+        else:
+            total = self.blocks.sums_at(part.coordinates, np.broadcast_to(part.noise, part.values.shape))
+        noise: Doubles = (weight * part.scale) ** 2 * total
+        return noise
 
     def merge(self, other: RoundTotals) -> None:
         """Join the totals of other nodes over the same coordinates."""
@@ -81,16 +113,8 @@ class RoundTotals:
         """A few numbers per block, additive over coordinate ranges; None where powers are not kept."""
         if not self.squares.size:
             return None
-        s, q = self.sums, self.squares
-        return Moments(
-            s2=self.blocks.sums(s * s),
-            q=self.blocks.sums(q),
-            p4=self.fourths.copy(),
-            sp3=self.blocks.sums(s * self.cubes),
-            q2=self.blocks.sums(q * q),
-            qs2=self.blocks.sums(q * s * s),
-            noise=self.class_noise.sum(axis=0),
-        )
+        s2, q, sp3, q2, qs2 = power_sums()(self.sums, self.squares, self.cubes, self.blocks.starts)
+        return Moments(s2, q, self.fourths.copy(), sp3, q2, qs2, self.class_noise.sum(axis=0))
 
     @np.errstate(over="ignore", invalid="ignore")
     def products(self) -> Doubles:

@@ -154,7 +154,8 @@ def test_whatever_happened_before_the_next_round_is_exactly_unbiased(
             for batch in past:
                 send(server, batch)
             samples = dict(zip(nodes, map(np.array, chosen), strict=True))
-            for name in ("sparsemean.encoders.rand_k.coordinates", "sparsemean.wire.parts.sample"):
+            forced.setattr("sparsemean.encoders.rand_k.gathered", lambda at, vector: vector[at])
+            for name in ("sparsemean.encoders.rand_k.sample_of", "sparsemean.wire.parts.sample_of"):
                 forced.setattr(name, lambda key, d, k, samples=samples: samples[key.node])
             if not found:
                 exact = exact_error(server, nodes, vectors, weights)

@@ -69,7 +69,7 @@ def test_a_server_takes_it_and_encoding_today_gives_the_same_bytes(name):
     assert today == blob
     assert server.round == story["round"] + 1
     assert server.accept(story["node"], blob) == sm.Receipt(
-        story["node"], story["round"], hashlib.blake2b(blob, digest_size=16).hexdigest()
+        story["node"], story["round"], hashlib.blake2b(blob[:64], digest_size=16).hexdigest()
     )
 
 
@@ -231,7 +231,9 @@ def test_the_tag_of_a_state_is_the_checksum_of_what_led_to_it():
         for round, vector in enumerate(story["vectors"], story["round"] - len(story["vectors"]) + 1):
             earlier = client.encode(vector, round)
             assert struct.unpack_from("<I", earlier, 56) == (basis,)
-            client.delivered(sm.Receipt(story["node"], round, hashlib.blake2b(earlier, digest_size=16).hexdigest()))
+            client.delivered(
+                sm.Receipt(story["node"], round, hashlib.blake2b(earlier[:64], digest_size=16).hexdigest())
+            )
             basis = zlib.crc32(earlier, basis) or 1
         assert earlier == blob
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sparsemean.encoders.base import Encoder, Facts, State
+from sparsemean.kernels import gathered
 from sparsemean.payload import Floats, Layout, Part, Payload
-from sparsemean.sampling import Key, coordinates
+from sparsemean.sampling import Key, sample_of
 from sparsemean.size import Size, checked, count
 
 
@@ -40,5 +41,5 @@ class RandK(Encoder):
 
     def encode(self, vector: Floats, key: Key, state: State) -> Payload:
         (layout,) = self.layout(vector.size)
-        chosen = coordinates(key.shared() if self.shared else key, vector.size, layout.count)
-        return Payload((Part(chosen, vector[chosen], layout.scale),))
+        sample = sample_of(key.shared() if self.shared else key, vector.size, layout.count)
+        return Payload((Part(sample, gathered(sample, vector), layout.scale),))

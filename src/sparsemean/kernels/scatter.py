@@ -9,6 +9,8 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from sparsemean.kernels.choose import fastest
+
 Doubles: TypeAlias = npt.NDArray[np.float64]
 Ints: TypeAlias = npt.NDArray[np.int64]
 Counts: TypeAlias = npt.NDArray[np.int32]
@@ -27,26 +29,7 @@ def scatter_numpy(
         cubes[coordinates] += square * y
 
 
-def _scatter_loop(
-    sums: Doubles, counts: Counts, squares: Doubles, cubes: Doubles, coordinates: Ints, y: Doubles
-) -> None:
-    powers = squares.size > 0
-    for i in range(coordinates.size):
-        j = coordinates[i]
-        value = y[i]
-        sums[j] += value
-        counts[j] += 1
-        if powers:
-            squares[j] += value * value
-            cubes[j] += value * value * value
-
-
 @functools.cache
 def scatter() -> Scatter:
-    """The fastest of the two here; numba is imported at the first call, never with the package."""
-    try:
-        import numba
-    except ImportError:
-        return scatter_numpy
-    compiled: Scatter = numba.njit(nogil=True, cache=True)(_scatter_loop)
-    return compiled
+    """The fastest of the two here."""
+    return fastest(scatter_numpy, "scatter")

@@ -31,6 +31,10 @@ class Recollection(ABC):
         """b_i at these coordinates: what is subtracted from the values that came."""
 
     @abstractmethod
+    def row(self, node: str) -> Floats | float | None:
+        """The array that ``expected`` picks from, or the one number it gives; None where it is not so simple."""
+
+    @abstractmethod
     def remembered(self, node: str) -> Floats | float:
         """All of b_i: what stands for the node where it sent nothing."""
 

@@ -83,6 +83,9 @@ class _Both(Recollection):
         heard, last = self._heard.expected(node, coordinates), self._last.expected(node, coordinates)
         return unheard * common + heard * ((together - own - unheard) * common + own * last)
 
+    def row(self, node: str) -> None:
+        return None
+
     def remembered(self, node: str) -> Doubles:
         return self.expected(node, np.arange(self._blocks.dim))
 
@@ -107,7 +110,7 @@ class _Both(Recollection):
         if np.all(weight > 0):
             return part
         kept = np.broadcast_to(self._blocks.at(weight, part.coordinates), part.coordinates.shape) > 0
-        return replace(part, coordinates=part.coordinates[kept], values=part.values[kept])
+        return replace(part, where=part.coordinates[kept], values=part.values[kept])
 
     def _fit(self, node: str, weight: Doubles | float, part: Part) -> None:
         at = part.coordinates

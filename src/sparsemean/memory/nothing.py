@@ -25,6 +25,9 @@ class _Blank(Recollection):
     def expected(self, node: str, coordinates: Ints) -> float:
         return 0.0
 
+    def row(self, node: str) -> float:
+        return 0.0
+
     def remembered(self, node: str) -> float:
         return 0.0
 

@@ -33,6 +33,9 @@ class _Previous(Recollection):
     def expected(self, node: str, coordinates: Ints) -> Doubles:
         return self.estimate[coordinates]
 
+    def row(self, node: str) -> Doubles:
+        return self.estimate
+
     def remembered(self, node: str) -> Doubles:
         return self.estimate
 

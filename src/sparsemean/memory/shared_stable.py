@@ -34,6 +34,7 @@ class _Averages(Recollection):
         self._blocks = blocks
         self._average = np.zeros(blocks.dim)
         self._factor = np.ones(len(blocks.sizes))
+        self._expected = np.zeros(blocks.dim)
         self._clear()
 
     def _clear(self) -> None:
@@ -41,13 +42,16 @@ class _Averages(Recollection):
         self._along, self._length = np.zeros(len(self._blocks.sizes)), np.zeros(len(self._blocks.sizes))
 
     def expected(self, node: str, coordinates: Ints) -> Doubles:
-        return self._blocks.at(self._factor, coordinates) * self._average[coordinates]
+        return self._expected[coordinates]
+
+    def row(self, node: str) -> Doubles:
+        return self._expected
 
     def remembered(self, node: str) -> Doubles:
-        return self._blocks.spread(self._factor) * self._average
+        return self._expected
 
     def mean(self, weights: Mapping[str, Doubles]) -> Doubles:
-        return self.remembered("")
+        return self._expected
 
     def take(self, arrival: Arrival) -> None:
         for part in arrival.payload.parts if arrival.payload else ():
@@ -62,6 +66,7 @@ class _Averages(Recollection):
         heard = self._weights > 0
         np.divide(self._sums, self._weights, out=self._average, where=heard)
         self._factor = unit_ratio(self._along, self._length, self._factor)
+        self._expected = self._blocks.spread(self._factor) * self._average
         self._clear()
 
     def forget(self, node: str) -> None:

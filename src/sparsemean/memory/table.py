@@ -61,6 +61,10 @@ class Table(Recollection):
         values = row.expected(coordinates)
         return values if isinstance(values, float) else values.astype(np.float64)
 
+    def row(self, node: str) -> Floats | float:
+        row = self._rows.get(node)
+        return 0.0 if row is None or isinstance(row.expected(np.empty(0, np.int64)), float) else row.values()
+
     def remembered(self, node: str) -> Floats | float:
         row = self._rows.get(node)
         return 0.0 if row is None else row.values()

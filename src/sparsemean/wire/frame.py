@@ -21,6 +21,7 @@ offset   size  field
 
 from __future__ import annotations
 
+import hashlib
 import struct
 import zlib
 from dataclasses import dataclass
@@ -48,6 +49,11 @@ class Header:
     round: int
     dim: int
     basis: int
+
+
+def frame_digest(blob: bytes) -> str:
+    """Sixteen bytes, in hex, that stand for a frame: of its header, which holds the checksum of its body."""
+    return hashlib.blake2b(blob[:HEADER_BYTES], digest_size=16).hexdigest()
 
 
 def pack(header: Header, body: bytes) -> bytes:

@@ -6,8 +6,7 @@ import numpy as np
 
 from sparsemean.errors import MalformedPayload
 from sparsemean.payload import Floats, Layout, Part
-from sparsemean.sampling import Key
-from sparsemean.sampling import coordinates as sample
+from sparsemean.sampling import Key, sample_of
 from sparsemean.wire import coordinates
 from sparsemean.wire.reader import Reader
 from sparsemean.wire.values import FLOAT32, ValueKind, pack_signs, unpack_signs
@@ -31,8 +30,8 @@ def unpack(reader: Reader, layout: Layout, dim: int, kind: ValueKind, key: Key) 
         sent, noise = kind.unpack(reader, layout.count, own)
         if layout.where == "all":
             return Part(np.arange(dim), sent, layout.scale, noise)
-        drawn = sample(own.shared() if layout.where == "shared" else own, dim, layout.count)
-        return Part(drawn, sent, layout.scale, noise)
+        drawn_by = own.shared() if layout.where == "shared" else own
+        return Part(sample_of(drawn_by, dim, layout.count), sent, layout.scale, noise)
     listed = coordinates.unpack(reader, dim, layout.count)
     if layout.where == "levelled":
         sent, noise = _unpack_levelled(reader, listed.size, kind, own)

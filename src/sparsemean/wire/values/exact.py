@@ -44,5 +44,5 @@ class Exact(ValueKind):
         return values, 0.0
 
     def _holds(self, values: Floats) -> bool:
-        limit = min(LARGEST, float(np.finfo(self.dtype).max))
-        return bool(np.all(np.abs(values) <= self.dtype.type(limit)))  # NaN compares as false
+        limit = self.dtype.type(min(LARGEST, float(np.finfo(self.dtype).max)))
+        return values.size == 0 or bool(-limit <= values.min() and values.max() <= limit)  # NaN compares as false

@@ -1,0 +1,97 @@
+"""Add a batch of payloads to the totals of a round, drawing their coordinates anew from the words of their keys."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from sparsemean.kernels.choose import fastest
+from sparsemean.kernels.sample import Integers, Sample, sample_numpy
+
+Floats: TypeAlias = npt.NDArray[np.floating[Any]]
+Doubles: TypeAlias = npt.NDArray[np.float64]
+Counts: TypeAlias = npt.NDArray[np.int32]
+
+
+WORTH_THREADS = 1 << 18  # values, about a millisecond of one thread
+
+
+class Totals(NamedTuple):
+    """What a batch is added to, in place; y is as in ``Batch``.
+
+    Per coordinate Σ y and how many sent it; per layer Σ y² (``energy``), unless that is empty. The blocks of the
+    sampler with ``kept[block]`` ≥ 0 have, from there on, Σ y² and Σ y³ per coordinate in ``squares`` and ``cubes``, and
+    add Σ y⁴ to their layers' ``fourths``.
+    """
+
+    sums: Doubles
+    counts: Counts
+    energy: Doubles
+    kept: Integers
+    squares: Doubles
+    cubes: Doubles
+    fourths: Doubles
+
+
+class Batch(NamedTuple):
+    """Payloads of one size: y = weight · (scale · (value − expected)).
+
+    Of each a sample, its k values and the vector expected of it (None: 0), all values and all expected of one type;
+    ``weights[i, layer]``, where a coordinate of weight 0 is left out; the first coordinate of each layer.
+    """
+
+    samples: Sequence[Sample]
+    values: Sequence[Floats]
+    expected: Sequence[Floats | None]
+    weights: Doubles
+    starts: Integers
+    scale: float
+
+
+Fold: TypeAlias = Callable[[Totals, Batch, int], None]
+
+
+@np.errstate(over="ignore")  # powers of absurd values may overflow; the sums themselves do not
+def fold_numpy(totals: Totals, batch: Batch, threads: int = 1) -> None:
+    """One payload after another, all its coordinates at once; one thread whatever ``threads`` says."""
+    for sample, values, expected, weights in zip(
+        batch.samples, batch.values, batch.expected, batch.weights, strict=True
+    ):
+        chosen = np.empty(sample.k, np.int64)
+        sample_numpy(sample, 0, sample.blocks, chosen)
+        layer = np.searchsorted(batch.starts, chosen, side="right") - 1
+        residual = values - expected[chosen].astype(np.float64) if expected is not None else values.astype(np.float64)
+        counted = weights[layer] > 0
+        chosen, layer, residual = chosen[counted], layer[counted], residual[counted]
+        _add(totals, sample.size, chosen, layer, weights[layer] * (batch.scale * residual))
+
+
+def _add(totals: Totals, size: int, chosen: Integers, layer: Integers, y: Doubles) -> None:
+    totals.sums[chosen] += y
+    totals.counts[chosen] += 1
+    if totals.energy.size:
+        square = y * y
+        totals.energy[:] += np.bincount(layer, square, totals.energy.size)
+        begin = totals.kept[chosen // size]
+        has = begin >= 0
+        at, square = begin[has] + chosen[has] % size, square[has]
+        totals.squares[at] += square
+        totals.cubes[at] += square * y[has]
+        totals.fourths[:] += np.bincount(layer[has], square * square, totals.fourths.size)
+
+
+def threads_for(samples: Sequence[Sample]) -> int:
+    """All cores for a batch that takes longer than starting threads does."""
+    values = sum(sample.k for sample in samples)
+    return (os.cpu_count() or 1) if values >= WORTH_THREADS else 1
+
+
+@functools.cache
+def fold() -> Fold:
+    """The fastest of the two here."""
+    return fastest(fold_numpy, "fold")

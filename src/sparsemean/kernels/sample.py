@@ -1,0 +1,177 @@
+"""The coordinates of a sample, block after block (docs/sampling.md), from the words that determine it."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from sparsemean.kernels.choose import fastest
+
+STRIDE = 8  # words set aside for a block; only the last, short one may need more
+RANKED = 64  # a block up to this size is shuffled by ranking words, not by rounds
+SMALL = 1 << 16
+_CHUNK = 1 << 16  # coordinates in hand at once, so that the work stays in the cache
+_GOLDEN, _ALL = 0x9E3779B97F4A7C15, (1 << 64) - 1
+
+Words: TypeAlias = npt.NDArray[np.uint64]
+Integers: TypeAlias = npt.NDArray[np.int64]
+AnyIntegers: TypeAlias = npt.NDArray[np.integer[Any]]
+_Z = TypeVar("_Z", int, npt.NDArray[Any])  # a number, or an array of them
+
+
+class Sample(NamedTuple):
+    """All that determines a sample: the two words of its stream, its offset, and the sizes."""
+
+    a: np.uint64
+    b: np.uint64
+    off: int
+    dim: int
+    k: int
+    size: int  # coordinates a block, a power of two
+
+    @staticmethod
+    def keyed(digest: bytes, dim: int, k: int, size: int) -> Sample:
+        """The sample of a key with this digest: two words for the blocks, two for the offset."""
+        a, b, *offset = np.frombuffer(digest, "<u8").astype(np.uint64)
+        return Sample(a, b, below(dim, offset, 0), dim, k, size)
+
+    @property
+    def blocks(self) -> int:
+        """How many blocks there are; the last may be short."""
+        return -(-self.dim // self.size)
+
+
+Draw: TypeAlias = Callable[[Sample, int, int, AnyIntegers], None]
+
+
+def sample_numpy(sample: Sample, first: int, last: int, out: AnyIntegers) -> None:
+    """The coordinates in the blocks [first, last), in the order of the values on the wire.
+
+    ``out`` has room for just them, ``places(sample, first, last)[-1]`` less its first.
+    """
+    size, full = sample.size, sample.dim // sample.size
+    at = places(sample, first, last)
+    at -= at[0]
+    counts = np.diff(at)
+    busy = np.flatnonzero(counts[: max(full - first, 0)])
+    rows = max(1, _CHUNK // (size * sample.k // sample.dim + 1))
+    for some in (busy[i : i + rows] for i in range(0, busy.size, rows)):
+        span = slice(at[some[0]], at[some[-1] + 1])
+        out[span] = _from_full_blocks(sample, first + some, counts[some])
+    if first <= full < last and counts[-1]:
+        m, start = sample.dim - full * size, full * STRIDE
+        draws = stream_word(sample, stream_index(start, shuffle_words(m)))
+        o = below(m, sample, start + shuffle_words(m))
+        out[at[-2] :] = from_block(draws, o, int(counts[-1]), m) + full * size
+
+
+@functools.cache
+def draw() -> Draw:
+    """The fastest of the two here."""
+    return fastest(sample_numpy, "sample")
+
+
+def drawn(sample: Sample) -> Integers:
+    """All its coordinates, in the order of the values on the wire; not to be written to."""
+    return _recent(sample) if sample.k <= SMALL else _all(sample)
+
+
+@functools.lru_cache(maxsize=4)
+def _recent(sample: Sample) -> Integers:
+    """Where node and server share a process, one draws right after the other; the draw is kept for it."""
+    return _all(sample)
+
+
+def _all(sample: Sample) -> Integers:
+    """A small sample takes less time than to load numba."""
+    found = np.empty(sample.k, np.int64)
+    (draw() if sample.k > SMALL else sample_numpy)(sample, 0, sample.blocks, found)
+    found.flags.writeable = False
+    return found
+
+
+def places(sample: Sample, first: int, last: int) -> Integers:
+    """floor((off + min(b·size, dim)·k) / dim) for b = first..last, in int64: where block b begins on the wire."""
+    b = np.arange(first, last + 1, dtype=np.int64)
+    q, r = divmod(sample.size * sample.k, sample.dim)
+    return np.where(b * sample.size >= sample.dim, sample.k, b * q + (sample.off + b * r) // sample.dim)
+
+
+def _from_full_blocks(sample: Sample, blocks: Integers, counts: Integers) -> Integers:
+    """The first counts[j] coordinates of every blocks[j], one block after another."""
+    size, widest, rounds = sample.size, int(counts.max()), shuffle_words(sample.size)
+    starts = (blocks * STRIDE).astype(np.uint64)
+    draws: Words = stream_word(sample, starts[:, None] + stream_index(0, rounds + 1))
+    order: Literal["C", "F"] = "C" if widest > len(blocks) else "F"  # the longer axis is the inner loop
+    x = np.empty((len(blocks), widest), np.uint32, order)
+    x[:] = np.arange(widest)
+    x += draws[:, rounds:].astype(np.uint32)
+    x &= np.uint32(size - 1)
+    found = permuted(x, draws, size) + blocks[:, None] * size
+    if counts.min() == widest:
+        return found.ravel()
+    return found[np.arange(widest) < counts[:, None]]
+
+
+def from_block(draws: Words, o: int, count: int, m: int) -> Integers:
+    """walk((i + o) mod m) for i < count, in a block of any size m."""
+    x = (np.arange(count) + o) % m
+    if m <= RANKED:
+        order: Integers = np.argsort(draws, kind="stable")
+        return order[x]
+    every = np.arange(1 << (m - 1).bit_length(), dtype=np.uint32)
+    image = permuted(every[None], draws[None], m)[0].astype(np.int64)
+    y: Integers = image[x]
+    while (late := np.flatnonzero(y >= m)).size:
+        y[late] = image[y[late]]
+    return y
+
+
+def permuted(x: npt.NDArray[np.uint32], draws: Words, m: int) -> npt.NDArray[np.uint32]:
+    """x after the keyed bijection of [0, 2**w), in place; a row of draws for each row."""
+    w = (m - 1).bit_length()
+    mask = np.uint32((1 << w) - 1)
+    a = draws.astype(np.uint32) & mask | np.uint32(1)
+    c = (draws >> np.uint64(32)).astype(np.uint32) & mask
+    for r in range(shuffle_words(m)):
+        x *= a[:, r : r + 1]  # mod 2**32 will do, since w ≤ 20 bits are kept
+        x += c[:, r : r + 1]
+        x &= mask
+        x ^= x >> np.uint32((2 * w + 1) // 3 - r % 2)
+    return x
+
+
+def shuffle_words(m: int) -> int:
+    """Words that shuffle a block of m: one for each member, or one for each round."""
+    return m if m <= RANKED else 2 - (-48 // (m - 1).bit_length())
+
+
+def below(bound: int, stream: Sequence[Any], start: int) -> int:
+    """Uniform in [0, bound): the first word from ``start`` whose low bits are below it."""
+    mask = (1 << (bound - 1).bit_length()) - 1
+    while (low := stream_word(stream, start) & mask) >= bound:
+        start += 1
+    return low
+
+
+def stream_index(start: int, count: int) -> Words:
+    """The positions start, start + 1, … in a stream."""
+    return np.arange(count, dtype=np.uint64) + np.uint64(start)
+
+
+def stream_word(stream: Sequence[Any], index: _Z) -> _Z:
+    """The words at these positions of the stream whose key is the first two of ``stream``."""
+    z = ((index + 1) * _GOLDEN + int(stream[0])) & _ALL
+    return _mixed(_mixed(z) ^ int(stream[1]))
+
+
+def _mixed(z: _Z) -> _Z:
+    """A bijection of the 64-bit words: the finaliser of splitmix64."""
+    z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & _ALL
+    z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & _ALL
+    mixed: _Z = z ^ (z >> 31)
+    return mixed

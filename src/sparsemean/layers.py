@@ -1,0 +1,93 @@
+"""A model's layers as one vector, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from sparsemean.errors import InvalidInput
+from sparsemean.inputs import array_of
+from sparsemean.payload import Floats
+from sparsemean.theory.arguments import whole
+
+Arrays: TypeAlias = Mapping[str, Any] | Sequence[Any]
+SMALL = 1024  # entries below which a tensor has too few samples for a correlation of its own
+
+
+@dataclass(frozen=True)
+class _Place:
+    name: str | int
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    start: int
+
+    @property
+    def size(self) -> int:
+        return int(np.prod(self.shape, dtype=np.int64))
+
+
+class Layers:
+    """Where each array of a dict or list stands in one long vector.
+
+    Large arrays come first, a block each; those of fewer than ``small`` entries (biases, norms) follow, and are one
+    block together. ``blocks`` is for the Run, so that correlations and fits are kept per layer.
+
+    >>> layers = Layers({"bias": np.zeros(3), "weight": np.ones((2, 4))}, small=4)
+    >>> layers.vector({"bias": np.zeros(3), "weight": np.ones((2, 4))})
+    array([1., 1., 1., 1., 1., 1., 1., 1., 0., 0., 0.])
+    >>> layers.blocks, layers.arrays(np.arange(11.0))["bias"]
+    ((8, 3), array([ 8.,  9., 10.]))
+    """
+
+    def __init__(self, arrays: Arrays, small: int = SMALL) -> None:
+        small = whole(small, "small", 0)
+        self._keyed = isinstance(arrays, Mapping)
+        shapes = {name: array_of(array) for name, array in _items(arrays)}
+        if not shapes:
+            raise InvalidInput("there are no arrays here; give a dict or list of a model's layers")
+        self._names = list(shapes)
+        ordered = sorted(shapes, key=lambda name: shapes[name].size < small)  # stable: the order is kept within each
+        self._places: list[_Place] = []
+        start = 0
+        for name in ordered:
+            array = shapes[name]
+            self._places.append(_Place(name, array.shape, array.dtype, start))
+            start += array.size
+        self.dim = start
+        large = [place.size for place in self._places if place.size >= small and place.size]
+        rest = self.dim - sum(large)
+        self.blocks: tuple[int, ...] = (*large, rest) if rest else tuple(large)
+
+    def vector(self, arrays: Arrays) -> Floats:
+        """All entries as one vector; float64 if any array is, else float32."""
+        given = {name: array_of(array) for name, array in _items(arrays)}
+        if {name: array.shape for name, array in given.items()} != {p.name: p.shape for p in self._places}:
+            raise InvalidInput("these are not the arrays the Layers were made for: names or shapes differ")
+        wide = any(array.dtype == np.float64 for array in given.values())
+        vector: Floats = np.empty(self.dim, np.float64 if wide else np.float32)
+        for place in self._places:
+            vector[place.start : place.start + place.size] = given[place.name].ravel()
+        return vector
+
+    def arrays(self, vector: npt.ArrayLike) -> Any:
+        """The dict or list that the vector stands for, in the shapes and types of the first one."""
+        flat = np.asarray(vector)
+        if flat.shape != (self.dim,):
+            raise InvalidInput(f"the layers have {self.dim} entries in all, got a vector of shape {flat.shape}")
+        made = {
+            place.name: flat[place.start : place.start + place.size].reshape(place.shape).astype(place.dtype)
+            for place in self._places
+        }
+        return {name: made[name] for name in self._names} if self._keyed else [made[name] for name in self._names]
+
+
+def _items(arrays: Arrays) -> list[tuple[str | int, Any]]:
+    if isinstance(arrays, Mapping):
+        return list(arrays.items())
+    if isinstance(arrays, Sequence) and not isinstance(arrays, str | bytes):
+        return list(enumerate(arrays))
+    raise InvalidInput(f"layers are a dict or list of arrays, got {type(arrays).__name__}")

@@ -1,0 +1,47 @@
+"""Closing a round: compiled loops against their NumPy twins, many pieces against one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sparsemean.kernels import compiled, power_sums, reweigh
+from sparsemean.kernels.power_sums import power_sums_numpy
+from sparsemean.kernels.reweigh import reweigh_numpy
+
+
+@given(sizes=st.lists(st.integers(1, 40), min_size=1, max_size=6), seed=st.integers(0, 2**32))
+def test_power_sums_are_those_of_the_twin(sizes: list[int], seed: int) -> None:
+    sums, squares, cubes = np.random.default_rng(seed).normal(size=(3, sum(sizes)))
+    starts = np.cumsum([0, *sizes[:-1]])
+    np.testing.assert_allclose(
+        power_sums()(sums, squares, cubes, starts),
+        power_sums_numpy(sums, squares, cubes, starts),
+        rtol=1e-10,
+        atol=1e-12,
+    )
+
+
+@given(dim=st.integers(1, 60), nodes=st.integers(1, 9), seed=st.integers(0, 2**32))
+def test_reweighing_leaves_the_same_bits(dim: int, nodes: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    factors, counts, sums = rng.normal(size=nodes + 1), rng.integers(0, nodes + 1, dim, np.int32), rng.normal(size=dim)
+    one, other = rng.normal(size=(1, dim)).repeat(2, axis=0)
+    reweigh()(factors, counts, sums, one)
+    reweigh_numpy(factors, counts, sums, other)
+    assert one.tobytes() == other.tobytes()
+
+
+def test_pieces_and_threads_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    sums, squares, cubes = rng.normal(size=(3, 5000))
+    starts, factors, counts = np.array([0, 10, 3000]), rng.normal(size=4), rng.integers(0, 4, 5000, np.int32)
+    whole = power_sums()(sums, squares, cubes, starts), np.zeros(5000)
+    reweigh()(factors, counts, sums, whole[1])
+    monkeypatch.setattr(compiled, "_PIECE", 64)
+    cut = power_sums()(sums, squares, cubes, starts), np.zeros(5000)
+    reweigh()(factors, counts, sums, cut[1])
+    np.testing.assert_allclose(cut[0], whole[0], rtol=1e-11)
+    assert cut[1].tobytes() == whole[1].tobytes()

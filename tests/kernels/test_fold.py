@@ -1,0 +1,114 @@
+"""Both twins add a batch alike, bit for bit where sums have one order; threads change nothing at all."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sparsemean.kernels import Batch, Sample, Totals, fold
+from sparsemean.kernels.fold import fold_numpy
+from sparsemean.kernels.scatter import scatter_numpy
+from sparsemean.sampling import Key, block_size, coordinates
+
+
+def totals(dim: int, size: int, layers: int, kept_blocks: np.ndarray, moments: bool) -> Totals:
+    """Not from 0, as a later batch of a round finds them."""
+    rng = np.random.default_rng(9)
+    kept = np.where(kept_blocks, (np.cumsum(kept_blocks) - 1) * size, -1)
+    powers = int(kept_blocks.sum()) * size if moments else 0
+    return Totals(
+        sums=rng.normal(size=dim),
+        counts=rng.integers(0, 9, dim).astype(np.int32),
+        energy=rng.random(layers if moments else 0),
+        kept=kept,
+        squares=rng.random(powers),
+        cubes=rng.random(powers),
+        fourths=rng.random(layers if moments else 0),
+    )
+
+
+@st.composite
+def batches(draw: st.DrawFn) -> tuple[Batch, np.ndarray]:
+    """A batch, and which blocks keep powers."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    size = 1 << draw(st.integers(7, 9))
+    dim = draw(st.integers(1, 6 * size))
+    k, n = draw(st.integers(1, dim)), draw(st.integers(0, 5))
+    samples = [Sample.keyed(rng.bytes(32), dim, k, size) for _ in range(n)]
+    starts = np.unique(np.append(0, rng.integers(0, dim, draw(st.sampled_from([0, 1, 4, 200])))))
+    weights = np.ones((n, starts.size))
+    if draw(st.booleans()):
+        weights = rng.random(weights.shape) * rng.integers(0, 3, weights.shape)
+    value_type, known_type = draw(st.sampled_from(["f4", "f8"])), draw(st.sampled_from(["f4", "f8"]))
+    values = [(rng.normal(size=k) * 10.0 ** rng.integers(-20, 20)).astype(value_type) for _ in range(n)]
+    rows = [rng.normal(size=dim).astype(known_type) for _ in range(n)]
+    rows_of: dict[str, list[np.ndarray | None]] = {
+        "nothing": [None] * n,
+        "shared": [*rows[:1] * n],
+        "per node": [*rows],
+        "some": [row if rng.random() < 0.5 else None for row in rows],
+    }
+    expected = rows_of[draw(st.sampled_from(sorted(rows_of)))]
+    batch = Batch(samples, values, expected, weights, starts, dim / k)
+    return batch, rng.random(-(-dim // size)) < draw(st.sampled_from([0.0, 0.5, 1.0]))
+
+
+def folded(add, batch: Batch, kept: np.ndarray, moments: bool, threads: int = 1) -> Totals:
+    dim, size = (batch.samples[0].dim, batch.samples[0].size) if batch.samples else (kept.size * 128, 128)
+    into = totals(dim, size, batch.starts.size, kept, moments)
+    add(into, batch, threads)
+    return into
+
+
+@given(batches(), st.booleans())
+@settings(max_examples=300)
+def test_both_add_the_same(case: tuple[Batch, np.ndarray], moments: bool) -> None:
+    one, other = (folded(twin, *case, moments) for twin in (fold_numpy, fold()))
+    for name in ("sums", "counts", "squares", "cubes"):
+        assert getattr(one, name).tobytes() == getattr(other, name).tobytes(), name
+    for name in ("energy", "fourths"):  # their order differs
+        np.testing.assert_allclose(getattr(one, name), getattr(other, name), rtol=1e-12)
+
+
+@given(batches())
+@settings(max_examples=50)
+def test_threads_do_not_change_a_bit(case: tuple[Batch, np.ndarray]) -> None:
+    one, three = (folded(fold(), *case, moments=True, threads=threads) for threads in (1, 3))
+    assert [array.tobytes() for array in one] == [array.tobytes() for array in three]
+
+
+@pytest.mark.parametrize("twin", [fold_numpy, fold()], ids=["numpy", "numba"])
+def test_as_payloads_added_one_by_one_at_the_coordinates_of_the_sampler(twin) -> None:
+    dim, k, n, scale = 10_000, 999, 7, 10_000 / 999
+    rng, keys = np.random.default_rng(4), [Key(7, 0, f"station-{i}") for i in range(n)]
+    values, weights = rng.normal(size=(n, k)).astype(np.float32), rng.random(n)
+    size = block_size(dim)
+    samples = [Sample.keyed(key.digest(b"coordinates"), dim, k, size) for key in keys]
+    blocks = -(-dim // size)
+    into = Totals(
+        np.zeros(dim), np.zeros(dim, np.int32), np.zeros(1), np.arange(blocks) * size,
+        np.zeros(blocks * size), np.zeros(blocks * size), np.zeros(1),
+    )  # fmt: skip
+    twin(into, Batch(samples, list(values), [None] * n, weights[:, None], np.zeros(1, np.int64), scale), 1)
+    sums, counts, squares, cubes = np.zeros(dim), np.zeros(dim, np.int32), np.zeros(dim), np.zeros(dim)
+    y = weights[:, None] * (scale * values.astype(np.float64))
+    for key, one in zip(keys, y, strict=True):
+        scatter_numpy(sums, counts, squares, cubes, coordinates(key, dim, k), one)
+    found = [array[:dim].tobytes() for array in (into.sums, into.counts, into.squares, into.cubes)]
+    assert found == [array.tobytes() for array in (sums, counts, squares, cubes)]
+    np.testing.assert_allclose([into.energy[0], into.fourths[0]], [(y**2).sum(), (y**4).sum()], rtol=1e-12)
+
+
+def test_arrays_that_do_not_fit_are_refused_before_memory_is_read() -> None:
+    sample = Sample.keyed(bytes(range(32)), 100, 10, 4096)
+    fits = Batch([sample], [np.ones(10)], [None], np.ones((1, 1)), np.zeros(1, np.int64), 1.0)
+    into = totals(100, 4096, 1, np.ones(1, bool), False)
+    for wrong in (
+        fits._replace(values=[np.ones(9)]),
+        fits._replace(expected=[np.ones(99)]),
+        fits._replace(samples=[sample, sample._replace(k=9)], values=[np.ones(10)] * 2, expected=[None] * 2),
+    ):
+        with pytest.raises(ValueError, match=r"size|numbers"):
+            fold()(into, wrong, 1)
