@@ -21,7 +21,7 @@ lint: .venv/installed-all ## Style, types and layers
 	$(BIN)/lint-imports
 
 bench: .venv/installed-demo ## Measure speed and memory
-	$(BIN)/python benchmarks/bench.py
+	$(BIN)/sparsemean bench --dims 10000,1000000,4194304 --out bench.json
 
 clean: ## Remove the virtual environment, caches and build results
 	rm -rf .venv build dist demo.html .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -144,8 +144,9 @@ def test_no_change_of_a_server_goes_unseen(name, batch_bytes):
 
 def test_the_walk_reaches_what_matters():
     """The walk above is only worth what it finds: the arrays of totals, memory, queue and receipts are among it."""
-    server = busy_server(SCHEMES["stale"])
-    found = [path for name, value in vars(server).items() for path, *_ in changes(name, value, lambda new: None)]
+    server, folded = busy_server(SCHEMES["stale"]), busy_server(SCHEMES["stale"], batch_bytes=0)
+    held = [*vars(server).items(), *vars(folded).items()]
+    found = [path for name, value in held for path, *_ in changes(name, value, lambda new: None)]
     for wanted in (
         "_totals.class_sums[0, 0]",
         "_totals.weight[1]",

@@ -57,7 +57,8 @@ def news_likeness(totals: RoundTotals, shares: Shares, moments: theory.Moments |
         return None
     energy = np.asarray(shares) @ totals.class_squares
     shown = theory.shrunk_likeness(moments, energy, totals.nodes.astype(np.float64), _least(totals, shares))
-    return np.where(np.asarray(moments.s2) == moments.q, math.nan, shown)
+    overlap = np.maximum.reduceat(totals.counts, totals.blocks.starts) > 1
+    return np.where(overlap, shown, math.nan)
 
 
 @np.errstate(over="ignore", invalid="ignore")

@@ -83,8 +83,12 @@ def words(key: Key, label: bytes, count: int, start: int = 0) -> Words:
     """
     start = _integer("start", start, 0, 1 << 62)
     count = _integer("count", count, 0, 1 << 62)
-    stream = np.frombuffer(key.digest(label), "<u8")[:2].tolist()
-    return stream_word(stream, stream_index(start, count))
+    return stream_word(stream_of(key, label), stream_index(start, count))
+
+
+def stream_of(key: Key, label: bytes) -> list[int]:
+    """The two words that a stream is drawn with."""
+    return [int(word) for word in np.frombuffer(key.digest(label), "<u8")[:2]]
 
 
 def block_size(dim: int) -> int:

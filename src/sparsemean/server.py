@@ -85,7 +85,7 @@ class Server:
         self._accepted: dict[str, _Accepted] = {}
         self._queue: list[Arrival] = []
         self._queued_bytes = 0
-        self._totals = RoundTotals(self.run.ranges, bool(self.run.shares), max(1, len(self.run.shares)))
+        self._totals: RoundTotals | None = None
 
     def accept(
         self, node: str, blob: bytes | bytearray | memoryview, weight: float | Sequence[float] | Doubles = 1.0
@@ -152,8 +152,11 @@ class Server:
         if self._queued_bytes > self._batch_bytes:
             self._fold()
 
-    def _fold(self) -> None:
-        """Add what waits to the totals, and hand it to the memory."""
+    def _fold(self) -> RoundTotals:
+        """Add what waits to the totals, which are made for the first that comes, and hand it to the memory."""
+        if self._totals is None:
+            self._totals = RoundTotals(self.run.ranges, bool(self.run.shares), max(1, len(self.run.shares)))
+        totals = self._totals
         batches: dict[tuple[int, int], list[Arrival]] = {}
         for arrival in self._queue:
             of_class = self.run.class_of(arrival.payload)
@@ -163,16 +166,17 @@ class Server:
             parts = arrival.payload.parts if arrival.payload else ()
             expected = (self._memory.expected(arrival.node, part.coordinates) for part in parts)
             residuals = (replace(part, values=part.values - b) for part, b in zip(parts, expected, strict=True))
-            self._totals.add(arrival.weight, residuals, of_class)
+            totals.add(arrival.weight, residuals, of_class)
         for (of_class, _), batch in batches.items():
             rows = [self._memory.row(arrival.node) for arrival in batch]
             sent = [part for arrival in batch if arrival.payload for part in arrival.payload.parts]
             expected_rows = [row if isinstance(row, np.ndarray) else None for row in rows]
-            self._totals.add_samples(np.stack([arrival.weight for arrival in batch]), sent, expected_rows, of_class)
+            totals.add_samples(np.stack([arrival.weight for arrival in batch]), sent, expected_rows, of_class)
         for arrival in self._queue:
             self._memory.take(arrival)
         self._queue = []
         self._queued_bytes = 0
+        return totals
 
     def _one_sample(self, arrival: Arrival) -> bool:
         """Whether the payload is one seeded sample of which a row is expected, or nothing."""
@@ -190,25 +194,25 @@ class Server:
                 raise TooFewNodes(f"round {self.round} has {came} of {wanted} nodes; wait for more, or skip_round()")
             if not any(np.any(taken.weight > 0) for taken in self._accepted.values()):
                 raise TooFewNodes(f"all nodes of round {self.round} have weight 0, so there is no mean; skip_round()")
-            self._fold()
-            moments = self._totals.summary()
-            shown = self._shown(moments)
-            estimate = self._estimate(moments, shown)
+            totals = self._fold()
+            moments = totals.summary()
+            shown = self._shown(totals, moments)
+            estimate = self._estimate(totals, moments, shown)
             self._finish(estimate.mean, shown)
             return estimate
 
     def skip_round(self) -> None:
         """End the round without an estimate; what nodes sent is still learnt, since they hold receipts for it."""
         with self._lock:
-            self._fold()
-            self._finish(None, self._shown(self._totals.summary()))
+            totals = self._fold()
+            self._finish(None, self._shown(totals, totals.summary()))
 
     def beliefs(self) -> tuple[Belief, ...]:
         """How alike the nodes' news has been, block by block: all that an adaptive decoder goes by before a round."""
         return tuple(Belief(before) for before in self._likeness.tolist())
 
-    def _estimate(self, moments: Moments | None, shown: Doubles) -> Estimate:
-        totals, decoder, shares = self._totals, self.run.scheme.decoder, self.run.shares
+    def _estimate(self, totals: RoundTotals, moments: Moments | None, shown: Doubles) -> Estimate:
+        decoder, shares = self.run.scheme.decoder, self.run.shares
         counted = {node: taken.weight for node, taken in self._accepted.items()}
         if self.missing == "carry":
             counted = {**self._known, **counted}
@@ -234,11 +238,11 @@ class Server:
             rounding=how_good.rounding,
         )
 
-    def _shown(self, moments: Moments | None) -> Doubles:
+    def _shown(self, totals: RoundTotals, moments: Moments | None) -> Doubles:
         """How alike the news of this round is; as before where it does not tell, or nobody wants to know."""
         if not self.run.scheme.decoder.adapts:
             return self._likeness
-        shown = news_likeness(self._totals, self.run.shares, moments)
+        shown = news_likeness(totals, self.run.shares, moments)
         return self._likeness if shown is None else np.where(np.isnan(shown), self._likeness, shown)
 
     def _warn(self, feedback: float) -> None:

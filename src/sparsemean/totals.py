@@ -9,8 +9,9 @@ import numpy.typing as npt
 
 from sparsemean.blocks import Blocks
 from sparsemean.errors import InvalidInput
+from sparsemean.kept import kept
 from sparsemean.kernels import Batch, Sample, Totals, fold, power_sums, scatter, threads_for
-from sparsemean.payload import Doubles, Floats, Part
+from sparsemean.payload import Doubles, Floats, Ints, Part
 from sparsemean.theory.estimated import Moments
 
 
@@ -18,7 +19,8 @@ class RoundTotals:
     """Sums, counts and powers per coordinate of y = weight · scale · (value − expectation); updated in place.
 
     Nodes that send with different shares are summed apart, ``classes`` of them, and counted together. With ``moments``
-    the sums of squares and cubes are kept too, from which the server estimates its own error.
+    the energies are kept too, from which the server estimates its own error, and the sums of squares and cubes at the
+    ``kept`` coordinates, from which it tells the standard error: 12 to 14 bytes a coordinate of a long vector.
     """
 
     def __init__(self, blocks: Blocks, moments: bool, classes: int = 1) -> None:
@@ -29,8 +31,8 @@ class RoundTotals:
         self.class_noise: Doubles = np.zeros((classes, len(blocks.sizes)))
         self.weight: Doubles = np.zeros(len(blocks.sizes))
         self.counts: npt.NDArray[np.int32] = np.zeros(blocks.dim, np.int32)
-        self.squares: Doubles = np.zeros(blocks.dim if moments else 0)
-        self.cubes: Doubles = np.zeros(blocks.dim if moments else 0)
+        self.squares: Doubles = np.zeros(kept(blocks).count if moments else 0)
+        self.cubes: Doubles = np.zeros(kept(blocks).count if moments else 0)
         self.fourths: Doubles = np.zeros(len(blocks.sizes))
 
     @property
@@ -57,13 +59,22 @@ class RoundTotals:
                 kept = share > 0
                 chosen, values, share = chosen[kept], values[kept], share[kept]
             y = np.asarray(share * (part.scale * values), np.float64)
-            scatter()(self.class_sums[of_class], self.counts, self.squares, self.cubes, chosen, y)
+            scatter()(self.class_sums[of_class], self.counts, chosen, y)
             if self.squares.size:
-                square = y * y
-                self.class_squares[of_class] += self.blocks.sums_at(chosen, square)
-                self.fourths += self.blocks.sums_at(chosen, square * square)
+                self.class_squares[of_class] += self.blocks.sums_at(chosen, y * y)
+                self._add_powers(chosen, y)
                 if np.any(part.noise):
                     self.class_noise[of_class] += self._noise(weight, part)
+
+    def _add_powers(self, chosen: Ints, y: Doubles) -> None:
+        places = chosen
+        if not kept(self.blocks).everything:
+            places = kept(self.blocks).places(chosen)
+            chosen, y, places = chosen[places >= 0], y[places >= 0], places[places >= 0]
+        square = y * y
+        self.squares[places] += square
+        self.cubes[places] += square * y
+        self.fourths += self.blocks.sums_at(chosen, square * square)
 
     @np.errstate(over="ignore")
     def add_samples(
@@ -79,7 +90,7 @@ class RoundTotals:
             self.class_sums[of_class],
             self.counts,
             self.class_squares[of_class] if moments else empty,
-            np.arange(samples[0].blocks) * samples[0].size,
+            kept(self.blocks).begin,
             self.squares,
             self.cubes,
             self.fourths if moments else empty,
@@ -113,8 +124,10 @@ class RoundTotals:
         """A few numbers per block, additive over coordinate ranges; None where powers are not kept."""
         if not self.squares.size:
             return None
-        s2, q, sp3, q2, qs2 = power_sums()(self.sums, self.squares, self.cubes, self.blocks.starts)
-        return Moments(s2, q, self.fourths.copy(), sp3, q2, qs2, self.class_noise.sum(axis=0))
+        held = kept(self.blocks)
+        s2, *higher = power_sums()(self.sums, self.squares, self.cubes, held.begin, held.size, self.blocks.starts)
+        sp3, q2, qs2, p4 = (held.scale * each for each in (*higher, self.fourths))
+        return Moments(s2, self.class_squares.sum(axis=0), p4, sp3, q2, qs2, self.class_noise.sum(axis=0))
 
     @np.errstate(over="ignore", invalid="ignore")
     def products(self) -> Doubles:

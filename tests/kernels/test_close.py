@@ -12,15 +12,24 @@ from sparsemean.kernels.power_sums import power_sums_numpy
 from sparsemean.kernels.reweigh import reweigh_numpy
 
 
-@given(sizes=st.lists(st.integers(1, 40), min_size=1, max_size=6), seed=st.integers(0, 2**32))
-def test_power_sums_are_those_of_the_twin(sizes: list[int], seed: int) -> None:
-    sums, squares, cubes = np.random.default_rng(seed).normal(size=(3, sum(sizes)))
-    starts = np.cumsum([0, *sizes[:-1]])
+def some(dim: int, size: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Sums, powers at the coordinates of some blocks, and where these blocks begin."""
+    rng = np.random.default_rng(seed)
+    keep = rng.random(-(-dim // size)) < 0.6
+    begin = np.where(keep, (np.cumsum(keep) - 1) * size, -1)
+    held = int(np.repeat(keep, size)[:dim].sum())
+    return rng.normal(size=dim), *rng.normal(size=(2, held)), begin
+
+
+@given(
+    sizes=st.lists(st.integers(1, 40), min_size=1, max_size=6),
+    size=st.sampled_from([1, 4, 16, 64]),
+    seed=st.integers(0, 2**32),
+)
+def test_power_sums_are_those_of_the_twin(sizes: list[int], size: int, seed: int) -> None:
+    given, starts = some(sum(sizes), size, seed), np.cumsum([0, *sizes[:-1]])
     np.testing.assert_allclose(
-        power_sums()(sums, squares, cubes, starts),
-        power_sums_numpy(sums, squares, cubes, starts),
-        rtol=1e-10,
-        atol=1e-12,
+        power_sums()(*given, size, starts), power_sums_numpy(*given, size, starts), rtol=1e-10, atol=1e-12
     )
 
 
@@ -36,12 +45,12 @@ def test_reweighing_leaves_the_same_bits(dim: int, nodes: int, seed: int) -> Non
 
 def test_pieces_and_threads_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(0)
-    sums, squares, cubes = rng.normal(size=(3, 5000))
+    given = sums, *_ = some(5000, 16, seed=1)
     starts, factors, counts = np.array([0, 10, 3000]), rng.normal(size=4), rng.integers(0, 4, 5000, np.int32)
-    whole = power_sums()(sums, squares, cubes, starts), np.zeros(5000)
+    whole = power_sums()(*given, 16, starts), np.zeros(5000)
     reweigh()(factors, counts, sums, whole[1])
     monkeypatch.setattr(compiled, "_PIECE", 64)
-    cut = power_sums()(sums, squares, cubes, starts), np.zeros(5000)
+    cut = power_sums()(*given, 16, starts), np.zeros(5000)
     reweigh()(factors, counts, sums, cut[1])
     np.testing.assert_allclose(cut[0], whole[0], rtol=1e-11)
     assert cut[1].tobytes() == whole[1].tobytes()

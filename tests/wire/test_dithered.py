@@ -11,10 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sparsemean.errors import InvalidInput, MalformedPayload, NonFiniteValues, PayloadError
+from sparsemean.kernels.restore import restored
 from sparsemean.sampling import Key
 from sparsemean.wire.reader import Reader
 from sparsemean.wire.values import value_kind
-from sparsemean.wire.values.dithered import GROUP, LARGEST_SCALE, quantised, restored, step
+from sparsemean.wire.values.dithered import GROUP, LARGEST_SCALE, quantised, step
 from sparsemean.wire.values.sixteen import BFLOAT16, bfloat16_above
 
 LEVELS = {"int8": 256, "int4": 16, "1-bit": 2}

@@ -3,6 +3,7 @@
 from sparsemean.kernels.fold import Batch, Totals, fold, threads_for
 from sparsemean.kernels.gather import gather, gathered
 from sparsemean.kernels.power_sums import power_sums
+from sparsemean.kernels.restore import restore
 from sparsemean.kernels.reweigh import reweigh
 from sparsemean.kernels.sample import Sample, draw
 from sparsemean.kernels.scatter import scatter
@@ -16,6 +17,7 @@ __all__ = [
     "gather",
     "gathered",
     "power_sums",
+    "restore",
     "reweigh",
     "scatter",
     "threads_for",

@@ -44,9 +44,9 @@ def _entry(function: Function) -> Function:
 # --- what the library calls -----------------------------------------------------------------------
 
 
-def scatter(sums: Array, counts: Array, squares: Array, cubes: Array, coordinates: Array, y: Array) -> None:
+def scatter(sums: Array, counts: Array, coordinates: Array, y: Array) -> None:
     """See ``scatter_numpy``."""
-    _scatter(sums, counts, squares, cubes, coordinates, y)
+    _scatter(sums, counts, coordinates, y)
 
 
 def sample(drawn: Sample, first: int, last: int, out: Array) -> None:
@@ -94,7 +94,12 @@ def fold(totals: Totals, batch: Batch, threads: int = 1) -> None:
         totals.fourths[:] += fourths
 
 
-def power_sums(sums: Array, squares: Array, cubes: Array, starts: Array) -> Array:
+def restore(stream: Sequence[int], codes: Array, steps: Array, group: int, levels: int, out: Array) -> None:
+    """See ``restore_numpy``."""
+    _restore(np.uint64(stream[0]), np.uint64(stream[1]), codes, steps, group, levels, out)
+
+
+def power_sums(sums: Array, squares: Array, cubes: Array, begin: Array, size: int, starts: Array) -> Array:
     """See ``power_sums_numpy``. The pieces and the order of their sums do not depend on the threads."""
     ends = np.append(starts[1:], sums.size)
     pieces = [
@@ -102,11 +107,10 @@ def power_sums(sums: Array, squares: Array, cubes: Array, starts: Array) -> Arra
         for layer, (start, end) in enumerate(zip(starts.tolist(), ends.tolist(), strict=True))
         for low in range(start, end, _PIECE)
     ]
-    found = np.zeros((5, starts.size))
-    for (layer, *_), sums_of in zip(
-        pieces, _spread(lambda piece: _power_sums(sums, squares, cubes, piece[1], piece[2]), pieces), strict=True
-    ):
-        found[:, layer] += sums_of
+    found = np.zeros((4, starts.size))
+    parts = _spread(lambda piece: _power_sums(sums, squares, cubes, begin, size, piece[1], piece[2]), pieces)
+    for (layer, *_), part in zip(pieces, parts, strict=True):
+        found[:, layer] += part
     return found
 
 
@@ -153,29 +157,43 @@ def _addresses(arrays: Sequence[Array | None], size: int) -> tuple[Array, Array]
 
 
 @_entry
-def _scatter(sums: Array, counts: Array, squares: Array, cubes: Array, coordinates: Array, y: Array) -> None:
-    powers = squares.size > 0
+def _scatter(sums: Array, counts: Array, coordinates: Array, y: Array) -> None:
     for i in range(coordinates.size):
-        j = coordinates[i]
-        value = y[i]
-        sums[j] += value
-        counts[j] += 1
-        if powers:
-            squares[j] += value * value
-            cubes[j] += value * value * value
+        sums[coordinates[i]] += y[i]
+        counts[coordinates[i]] += 1
 
 
 @_entry
-def _power_sums(sums: Array, squares: Array, cubes: Array, low: int, high: int) -> Any:
-    s2, q, sp3, q2, qs2 = 0.0, 0.0, 0.0, 0.0, 0.0
-    for j in range(low, high):
-        s, square = sums[j], squares[j]
-        s2 += s * s
-        q += square
-        sp3 += s * cubes[j]
-        q2 += square * square
-        qs2 += square * s * s
-    return s2, q, sp3, q2, qs2
+def _restore(a: Any, b: Any, codes: Array, steps: Array, group: int, levels: int, out: Array) -> None:
+    low = (1 - levels) / 2
+    for pair in range((codes.size + 1) // 2):
+        word = _mixed(_mixed(a + (np.uint64(pair) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)) ^ b)
+        for half in range(2):
+            i = 2 * pair + half
+            if i < codes.size:
+                uniform = (np.float64(word & np.uint64(0xFFFFFFFF)) + 0.5) * 2.0**-32
+                out[i] = steps[i // group] * ((codes[i] + low) - (uniform - 0.5))
+                word >>= np.uint64(32)
+
+
+@_entry
+def _power_sums(
+    sums: Array, squares: Array, cubes: Array, begin: Array, size: int, low: int, high: int
+) -> tuple[float, float, float, float]:
+    s2, sp3, q2, qs2 = 0.0, 0.0, 0.0, 0.0
+    for block in range(low // size, (high - 1) // size + 1):
+        first, last, away = max(low, block * size), min(high, block * size + size), begin[block] - block * size
+        if begin[block] < 0:
+            for j in range(first, last):
+                s2 += sums[j] * sums[j]
+        else:
+            for j in range(first, last):
+                s, q = sums[j], squares[j + away]
+                s2 += s * s
+                sp3 += s * cubes[j + away]
+                q2 += q * q
+                qs2 += q * s * s
+    return s2, sp3, q2, qs2
 
 
 @_entry

@@ -12,13 +12,22 @@ import numpy.typing as npt
 from sparsemean.kernels.choose import fastest
 
 Doubles: TypeAlias = npt.NDArray[np.float64]
-PowerSums: TypeAlias = Callable[[Doubles, Doubles, Doubles, npt.NDArray[np.int64]], Doubles]
+Ints: TypeAlias = npt.NDArray[np.int64]
+PowerSums: TypeAlias = Callable[[Doubles, Doubles, Doubles, Ints, int, Ints], Doubles]
 
 
-def power_sums_numpy(sums: Doubles, squares: Doubles, cubes: Doubles, starts: npt.NDArray[np.int64]) -> Doubles:
-    """Σ S², Σ Q, Σ S P3, Σ Q², Σ Q S² per layer; the layers begin at ``starts``."""
-    products = (sums * sums, squares, sums * cubes, squares * squares, squares * sums * sums)
-    return np.array([np.add.reduceat(product, starts) for product in products])
+def power_sums_numpy(sums: Doubles, squares: Doubles, cubes: Doubles, begin: Ints, size: int, starts: Ints) -> Doubles:
+    """Σ S² over all coordinates, Σ S P3, Σ Q² and Σ Q S² over those that keep powers, per layer from ``starts`` on.
+
+    Block b of ``size`` coordinates has its powers from ``begin[b]`` on, none where that is negative.
+    """
+    blocks = np.flatnonzero(begin >= 0)
+    at = (blocks[:, None] * size + np.arange(size)).ravel()
+    at = at[at < sums.size]
+    layer, s = np.searchsorted(starts, at, side="right") - 1, sums[at]
+    products = (s * cubes, squares * squares, squares * s * s)
+    kept = [np.bincount(layer, product, starts.size) for product in products]
+    return np.array([np.add.reduceat(sums * sums, starts), *kept])
 
 
 @functools.cache

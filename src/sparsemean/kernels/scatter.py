@@ -1,4 +1,4 @@
-"""Add one part's values, counts and powers to the totals of a round, in one pass where numba is installed."""
+"""Add one part's values and counts to the totals of a round, in one pass where numba is installed."""
 
 from __future__ import annotations
 
@@ -14,19 +14,13 @@ from sparsemean.kernels.choose import fastest
 Doubles: TypeAlias = npt.NDArray[np.float64]
 Ints: TypeAlias = npt.NDArray[np.int64]
 Counts: TypeAlias = npt.NDArray[np.int32]
-Scatter: TypeAlias = Callable[[Doubles, Counts, Doubles, Doubles, Ints, Doubles], None]
+Scatter: TypeAlias = Callable[[Doubles, Counts, Ints, Doubles], None]
 
 
-def scatter_numpy(
-    sums: Doubles, counts: Counts, squares: Doubles, cubes: Doubles, coordinates: Ints, y: Doubles
-) -> None:
-    """sums += y, counts += 1, squares += y², cubes += y³ at distinct coordinates; empty powers are not kept."""
+def scatter_numpy(sums: Doubles, counts: Counts, coordinates: Ints, y: Doubles) -> None:
+    """sums += y and counts += 1 at distinct coordinates."""
     sums[coordinates] += y
     counts[coordinates] += 1
-    if squares.size:
-        square = y * y
-        squares[coordinates] += square
-        cubes[coordinates] += square * y
 
 
 @functools.cache

@@ -10,6 +10,7 @@ from rich.markup import escape
 
 from sparsemean import __version__
 from sparsemean.errors import SparseMeanError
+from sparsemean.lab.cli.bench import bench_command
 from sparsemean.lab.cli.compare import compare_command
 from sparsemean.lab.cli.reproduce import reproduce_command
 from sparsemean.lab.cli.schemes import schemes_command
@@ -25,6 +26,7 @@ app.command("compare")(compare_command)
 app.command("reproduce")(reproduce_command)
 app.command("theory")(theory_command)
 app.command("schemes")(schemes_command)
+app.command("bench")(bench_command)
 
 
 def _version(wanted: bool) -> None:

@@ -34,3 +34,15 @@ def bytes_of(text: str) -> int:
     if not found or found[2].lower() not in _UNITS:
         raise InvalidInput(f"{text!r} is not a size in bytes; write 4000, 4KB or 4KiB")
     return int(float(found[1]) * _UNITS[found[2].lower()])
+
+
+def bits_of(text: str) -> float:
+    """``10Mbit``, ``1Gbit`` or ``56k`` as bits a second.
+
+    >>> bits_of("10Mbit"), bits_of("1.5 Gbit/s"), bits_of("56k")
+    (10000000.0, 1500000000.0, 56000.0)
+    """
+    found = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*([kmg]?)(bit(/s)?|bps)?\s*", text.lower())
+    if not found or float(found[1]) == 0.0:
+        raise InvalidInput(f"{text!r} is not the speed of a link; write 10Mbit or 1Gbit")
+    return float(found[1]) * {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9}[found[2]]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from sparsemean.kernels.restore import CHUNK
+from sparsemean.kernels.restore import uniforms as drawn
 from sparsemean.payload import Doubles
-from sparsemean.sampling import Key, words
+from sparsemean.sampling import Key, stream_of
 
 LABEL = b"dither"
-CHUNK = 1 << 16  # values in hand at once: eight-byte temporaries stay in the cache, and small beside what was sent
 
 
 def uniforms(key: Key, start: int, count: int) -> Doubles:
@@ -20,9 +21,7 @@ def uniforms(key: Key, start: int, count: int) -> Doubles:
     >>> uniforms(Key(7, 0, "station-12"), 0, 3) * 2**32 - 0.5 == [0xec8d1b0b, 0x5a8bbb9b, 0x3af3b8ee]
     array([ True,  True,  True])
     """
-    halves = words(key, LABEL, (count + 1) // 2, start // 2).astype("<u8", copy=False).view("<u4")[:count]
-    drawn: Doubles = (halves + 0.5) * 2.0**-32
-    return drawn
+    return drawn(stream_of(key, LABEL), start, count)
 
 
 def chunks(key: Key, count: int) -> Iterator[tuple[slice, Doubles]]:

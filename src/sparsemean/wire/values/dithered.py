@@ -9,12 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from sparsemean.errors import InvalidInput, MalformedPayload, NonFiniteValues
+from sparsemean.kernels import restore
 from sparsemean.payload import Doubles, Floats
-from sparsemean.sampling import Key
+from sparsemean.sampling import Key, stream_of
 from sparsemean.wire.reader import Reader
 from sparsemean.wire.values import bits
 from sparsemean.wire.values.bits import Codes
-from sparsemean.wire.values.dither import chunks
+from sparsemean.wire.values.dither import LABEL, chunks
 from sparsemean.wire.values.kind import ValueKind
 from sparsemean.wire.values.sixteen import BFLOAT16, bfloat16_above
 
@@ -46,20 +47,13 @@ def quantised(values: Doubles, steps: Doubles, levels: int, dither: Doubles) -> 
     return np.floor(values / steps + levels / 2 + dither).astype(np.uint8)
 
 
-def restored(codes: Codes, steps: Doubles, levels: int, dither: Doubles) -> Doubles:
-    """x̂ = s·(c + ½ − L/2 − D): uniform round x with width s, whatever x is, so E x̂ = x and var x̂ = s²/12.
-
-    >>> restored(np.array([0, 1, 1], np.uint8), np.full(3, 2.0), 2, np.array([-0.25, 0.25, 0.25]))
-    array([-0.5,  0.5,  0.5])
-    """
-    # All but the product is exact: half-integers below 2⁸, and D, a multiple of 2⁻³³.
-    return steps * ((codes + (1 - levels) / 2) - dither)
-
-
 @final
 @dataclass(frozen=True)
 class Dithered(ValueKind):
-    """Groups of 256 values, each with its scale A ≥ max|x| in bfloat16; all scales, then all codes."""
+    """Groups of 256 values, each with its scale A ≥ max|x| in bfloat16; all scales, then all codes.
+
+    What comes back, x̂ = s·(c + ½ − L/2 − D), is uniform round x with width s, whatever x is: E x̂ = x, var x̂ = s²/12.
+    """
 
     code: int
     name: str
@@ -101,8 +95,7 @@ class Dithered(ValueKind):
         codes = bits.unpack(body, count, self.bits)
         steps = step(BFLOAT16.widen(scales).astype(np.float64), 1 << self.bits)
         values = np.empty(count, self.dtype)
-        for part, uniform in chunks(key, count):
-            values[part] = restored(codes[part], _each(steps, part), 1 << self.bits, uniform - 0.5)
+        restore(count)(stream_of(key, LABEL), codes, steps, GROUP, 1 << self.bits, values)
         if not np.all(steps):
             zero = _each(steps == 0.0, slice(0, count))
             if np.any(codes[zero]):

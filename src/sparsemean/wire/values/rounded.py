@@ -68,4 +68,4 @@ class Rounded(ValueKind):
         values = self.format.widen(bits)
         if not np.all(np.abs(values) <= self.format.largest):
             raise NonFiniteValues("values must be finite; the node should check its vector")
-        return values, self.format.spacing_at(bits) ** 2 / 6.0
+        return values, self.format.noise_at(bits)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -39,12 +40,16 @@ class Sixteen:
         spacing: Doubles = (np.maximum(exponent, self.lowest) - self.fraction + 1023 << 52).view(np.float64)
         return spacing
 
-    def spacing_at(self, bits: Shorts) -> Doubles:
-        """The same for numbers of the format, by their exponents alone."""
-        fields = np.arange(1 << 15 - self.fraction)
-        table = np.ldexp(1.0, np.maximum(fields, 1) - 1 + self.lowest - self.fraction)
-        spacing: Doubles = table[bits >> self.fraction & fields.size - 1]
-        return spacing
+    def noise_at(self, bits: Shorts) -> Doubles:
+        """u²/6 for numbers of the format, by their exponents alone."""
+        noise: Doubles = np.take(self._noise, (bits >> self.fraction) & np.uint16(self._noise.size - 1))
+        return noise
+
+    @cached_property
+    def _noise(self) -> Doubles:
+        exponents = np.maximum(np.arange(1 << 15 - self.fraction), 1) - 1 + self.lowest
+        noise: Doubles = np.ldexp(1.0, exponents - self.fraction) ** 2 / 6.0
+        return noise
 
 
 def _narrow_float16(values: Doubles) -> Shorts:
