@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -26,23 +27,34 @@ def test_an_iterator_and_a_folder_give_what_single_payloads_give(weights: dict[s
     for node, blob in BLOBS.items():
         (tmp_path / f"{node}.spmn").write_bytes(blob)
     (tmp_path / "notes.txt").write_text("not a payload")
-    for payloads in (iter(BLOBS.items()), tmp_path):
+    (tmp_path / "folder.spmn").mkdir()
+    for payloads in (iter(BLOBS.items()), BLOBS, tmp_path, str(tmp_path)):
         server = sm.Server(RUN)
         answers = server.accept_many(payloads, weights)
-        assert list(answers) == list(BLOBS)
-        assert all(isinstance(answer, sm.Receipt) for answer in answers.values())
+        assert [node for node, _ in answers] == list(BLOBS)
+        assert all(isinstance(answer, sm.Receipt) for _, answer in answers)
         assert server.close_round().mean.tobytes() == one_by_one(weights).mean.tobytes()
 
 
 def test_a_bad_payload_stands_with_its_error_and_the_others_count() -> None:
     server = sm.Server(RUN)
-    answers = server.accept_many([("node-0", BLOBS["node-0"]), ("node-1", b"rubbish"), ("node-2", BLOBS["node-3"])])
-    assert isinstance(answers["node-0"], sm.Receipt)
-    assert isinstance(answers["node-1"], sm.MalformedPayload)
-    assert isinstance(answers["node-2"], sm.ForeignPayload)
-    assert server.close_round().nodes == ("node-0",)
+    nothing: Any = None
+    other = sm.Client(RUN, "node-0").encode(VECTORS["node-1"], 0)
+    sent = [("node-1", b"rubbish"), ("node-0", BLOBS["node-0"]), ("node-2", BLOBS["node-3"])]
+    answers = server.accept_many(
+        [*sent, ("node-0", other), ("node-4", nothing), ("", b""), ("node-5", BLOBS["node-5"])]
+    )
+    kinds = [sm.MalformedPayload, sm.Receipt, sm.ForeignPayload, sm.ConflictingPayload]
+    assert [type(answer) for _, answer in answers] == [*kinds, sm.InvalidInput, sm.InvalidInput, sm.Receipt]
+    assert server.close_round().nodes == ("node-0", "node-5")
 
 
-def test_a_folder_that_is_none_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(sm.InvalidInput, match="no folder"):
-        sm.Server(RUN).accept_many(tmp_path / "missing")
+def test_what_is_no_batch_of_payloads_is_refused(tmp_path: Path) -> None:
+    server: Any = sm.Server(RUN)
+    for payloads in (tmp_path / "missing", "missing"):
+        with pytest.raises(sm.InvalidInput, match="no folder"):
+            server.accept_many(payloads)
+    with pytest.raises(sm.InvalidInput, match="pairs of node and bytes"):
+        server.accept_many([BLOBS["node-0"]])
+    with pytest.raises(sm.InvalidInput, match="dict of node and weight"):
+        server.accept_many(BLOBS, weights=[1.0, 2.0])

@@ -34,19 +34,21 @@ class Layers:
     """Where each array of a dict or list stands in one long vector.
 
     Large arrays come first, a block each; those of fewer than ``small`` entries (biases, norms) follow, and are one
-    block together. ``blocks`` is for the Run, so that correlations and fits are kept per layer.
+    block together. ``blocks`` is for the Run, so that correlations and fits are kept per layer; ``names`` tells which
+    arrays are in each.
 
     >>> layers = Layers({"bias": np.zeros(3), "weight": np.ones((2, 4))}, small=4)
     >>> layers.vector({"bias": np.zeros(3), "weight": np.ones((2, 4))})
     array([1., 1., 1., 1., 1., 1., 1., 1., 0., 0., 0.])
-    >>> layers.blocks, layers.arrays(np.arange(11.0))["bias"]
-    ((8, 3), array([ 8.,  9., 10.]))
+    >>> layers.blocks, layers.names, layers.arrays(np.arange(11.0))["bias"]
+    ((8, 3), (('weight',), ('bias',)), array([ 8.,  9., 10.]))
     """
 
     def __init__(self, arrays: Arrays, small: int = SMALL) -> None:
         small = whole(small, "small", 0)
         self._keyed = isinstance(arrays, Mapping)
-        shapes = {name: array_of(array) for name, array in _items(arrays)}
+        given = dict(_items(arrays))
+        shapes = {name: _array(name, array) for name, array in given.items()}
         if not shapes:
             raise InvalidInput("there are no arrays here; give a dict or list of a model's layers")
         self._names = list(shapes)
@@ -55,18 +57,26 @@ class Layers:
         start = 0
         for name in ordered:
             array = shapes[name]
-            self._places.append(_Place(name, array.shape, array.dtype, start))
+            self._places.append(_Place(name, array.shape, _type_of(given[name], array), start))
             start += array.size
         self.dim = start
         large = [place.size for place in self._places if place.size >= small and place.size]
         rest = self.dim - sum(large)
         self.blocks: tuple[int, ...] = (*large, rest) if rest else tuple(large)
+        alone = [(place.name,) for place in self._places[: len(large)]]
+        together = tuple(place.name for place in self._places[len(large) :])
+        self.names: tuple[tuple[str | int, ...], ...] = (*alone, together) if rest else tuple(alone)
 
     def vector(self, arrays: Arrays) -> Floats:
         """All entries as one vector; float64 if any array is, else float32."""
-        given = {name: array_of(array) for name, array in _items(arrays)}
-        if {name: array.shape for name, array in given.items()} != {p.name: p.shape for p in self._places}:
-            raise InvalidInput("these are not the arrays the Layers were made for: names or shapes differ")
+        given = {name: _array(name, array) for name, array in _items(arrays)}
+        found, wanted = {name: array.shape for name, array in given.items()}, {p.name: p.shape for p in self._places}
+        for name in {**wanted, **found}:
+            if found.get(name) != wanted.get(name):
+                raise InvalidInput(
+                    f"these are not the arrays the Layers were made for: {name!r} has the shape "
+                    f"{found.get(name, 'of nothing, it is missing')} where {wanted.get(name, 'nothing')} is expected"
+                )
         wide = any(array.dtype == np.float64 for array in given.values())
         vector: Floats = np.empty(self.dim, np.float64 if wide else np.float32)
         for place in self._places:
@@ -74,7 +84,7 @@ class Layers:
         return vector
 
     def arrays(self, vector: npt.ArrayLike) -> Any:
-        """The dict or list that the vector stands for, in the shapes and types of the first one."""
+        """The dict or list that the vector stands for, in the shapes and floating types of the first one."""
         flat = np.asarray(vector)
         if flat.shape != (self.dim,):
             raise InvalidInput(f"the layers have {self.dim} entries in all, got a vector of shape {flat.shape}")
@@ -83,6 +93,19 @@ class Layers:
             for place in self._places
         }
         return {name: made[name] for name in self._names} if self._keyed else [made[name] for name in self._names]
+
+
+def _array(name: str | int, array: Any) -> Floats:
+    try:
+        return array_of(array)
+    except InvalidInput as error:
+        raise InvalidInput(f"layer {name!r}: {error}") from None
+
+
+def _type_of(given: Any, array: Floats) -> np.dtype[Any]:
+    """A floating type comes back as it was; of integers there is no mean."""
+    own = getattr(given, "dtype", None)
+    return own if isinstance(own, np.dtype) and own.kind == "f" else array.dtype
 
 
 def _items(arrays: Arrays) -> list[tuple[str | int, Any]]:

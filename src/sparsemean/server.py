@@ -18,7 +18,7 @@ from sparsemean.errors import (
     DivergenceWarning,
     InvalidInput,
     OutOfStep,
-    PayloadError,
+    SparseMeanError,
     TooFewNodes,
     WrongRound,
 )
@@ -107,20 +107,23 @@ class Server:
 
     def accept_many(
         self,
-        payloads: Iterable[tuple[str, bytes]] | Path,
+        payloads: Iterable[tuple[str, bytes]] | Mapping[str, bytes] | Path | str,
         weights: Mapping[str, float | Sequence[float] | Doubles] | None = None,
-    ) -> dict[str, Receipt | PayloadError]:
+    ) -> list[tuple[str, Receipt | SparseMeanError]]:
         """Take many payloads as they come, with the weight of each node (1 by default); one at a time is in memory.
 
-        ``payloads`` are pairs of node and bytes, or a folder with a file ``<node>.spmn`` for each. A refused one stands
-        with its error among the receipts, and the others go on.
+        ``payloads`` are pairs of node and bytes, a dict of them, or a folder with a file ``<node>.spmn`` for each. The
+        answers are in their order: a refused one stands with its error among the receipts, and the others go on.
         """
-        answers: dict[str, Receipt | PayloadError] = {}
-        for node, blob in _files(payloads) if isinstance(payloads, Path) else payloads:
+        given: Mapping[str, float | Sequence[float] | Doubles] = {} if weights is None else weights
+        if not isinstance(given, Mapping):
+            raise InvalidInput("weights are a dict of node and weight")
+        answers: list[tuple[str, Receipt | SparseMeanError]] = []
+        for node, blob in _pairs(payloads):
             try:
-                answers[node] = self.accept(node, blob, 1.0 if weights is None else weights.get(node, 1.0))
-            except PayloadError as refused:
-                answers[node] = refused
+                answers.append((node, self.accept(node, blob, given.get(node, 1.0))))
+            except SparseMeanError as refused:
+                answers.append((node, refused))
         return answers
 
     def _seen(self, receipt: Receipt, weight: Doubles) -> bool:
@@ -285,8 +288,17 @@ class Server:
             return fingerprint(vars(self))
 
 
-def _files(folder: Path) -> Iterator[tuple[str, bytes]]:
-    if not folder.is_dir():
-        raise InvalidInput(f"{folder} is no folder; payloads lie in one as <node>.spmn")
-    for path in sorted(folder.glob("*.spmn")):
-        yield path.stem, path.read_bytes()
+def _pairs(payloads: Iterable[tuple[str, bytes]] | Mapping[str, bytes] | Path | str) -> Iterator[tuple[str, bytes]]:
+    if isinstance(payloads, Mapping):
+        yield from payloads.items()
+    elif isinstance(payloads, Path | str):
+        if not Path(payloads).is_dir():
+            raise InvalidInput(f"{payloads} is no folder; payloads lie in one as <node>.spmn")
+        for path in sorted(Path(payloads).glob("*.spmn")):
+            if path.is_file():
+                yield path.stem, path.read_bytes()
+    else:
+        for pair in payloads:
+            if not isinstance(pair, tuple | list) or len(pair) != 2:
+                raise InvalidInput("payloads are pairs of node and bytes, a dict of them, or a folder")
+            yield pair[0], pair[1]

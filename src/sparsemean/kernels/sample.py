@@ -13,7 +13,8 @@ from sparsemean.kernels.choose import fastest
 
 STRIDE = 8  # words set aside for a block; only the last, short one may need more
 RANKED = 64  # a block up to this size is shuffled by ranking words, not by rounds
-SMALL = 1 << 16
+SMALL = 1 << 16  # up to here NumPy takes less time than to load numba
+KEPT = 1 << 12  # a sample up to this size is kept for the next call
 _CHUNK = 1 << 16  # coordinates in hand at once, so that the work stays in the cache
 _GOLDEN, _ALL = 0x9E3779B97F4A7C15, (1 << 64) - 1
 
@@ -77,12 +78,12 @@ def draw() -> Draw:
 
 def drawn(sample: Sample) -> Integers:
     """All its coordinates, in the order of the values on the wire; not to be written to."""
-    return _recent(sample) if sample.k <= SMALL else _all(sample)
+    return _recent(sample) if sample.k <= KEPT else _all(sample)
 
 
-@functools.lru_cache(maxsize=4)
+@functools.lru_cache(maxsize=256)
 def _recent(sample: Sample) -> Integers:
-    """Where node and server share a process, one draws right after the other; the draw is kept for it."""
+    """Where node and server share a process, one draws soon after the other; small draws are kept for it, 8 MB."""
     return _all(sample)
 
 

@@ -85,20 +85,19 @@ def _describe() -> None:
 
 def _label(case: Case) -> str:
     kind = "" if case.values == "float32" else f" {case.values}"
-    return f"{case.scheme}{kind}, d = {case.dim:,}, k/d = {case.share:.3g}, n = {case.nodes}"
+    return f"{case.scheme}{kind}, d={case.dim:,}, k/d={case.share:.3g}, n={case.nodes}"
 
 
 def _show(rows: list[Row]) -> None:
     print_table(
-        ("case", "what", "ms", "× as fast as", "baseline", "between", "peak MB"),
+        ("case", "ms", "× as fast", "as", "between", "peak MB"),
         [
             (
-                _label(row.case),
-                row.what,
+                f"{row.what}: {_label(row.case)}",
                 f"{1e3 * row.seconds:.2f}",
                 f"{row.ratio:.2f}",
                 row.baseline,
-                f"{row.low:.2f} … {row.high:.2f}",
+                f"{row.low:.2f}-{row.high:.2f}",
                 f"{row.peak_bytes / 1e6:.1f}",
             )
             for row in rows

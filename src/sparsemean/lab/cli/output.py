@@ -35,7 +35,7 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
         table.add_column(column, justify="left" if i == 0 else "right", no_wrap=True)
     for row in rows:
         table.add_row(*row)
-    width = console.width if console.is_terminal else max(console.width, 140)
+    width = console.width if console.is_terminal else max(console.width, 160)
     Console(width=width).print(table)
 
 

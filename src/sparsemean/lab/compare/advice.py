@@ -23,8 +23,9 @@ def advice(comparison: Comparison) -> str:
     best = able[0]
     if _judged(best) < EXACT_ENOUGH:
         return f"The budget is large enough for everything these vectors hold: {best.scheme} and others are exact."
-    plain = next((result for result in able if result.scheme == "rand-k"), None)
-    gain = f", {_judged(plain) / _judged(best):.3g} times less than rand-k" if plain and plain is not best else ""
+    alike = " ".join(["rand-k", *best.scheme.split(" ")[1:]])  # with the same kind of values
+    plain = next((result for result in able if result.scheme == alike), None)
+    gain = f", {_judged(plain) / _judged(best):.3g} times less than {alike}" if plain and plain is not best else ""
     reason = _reason(best.scheme, comparison.likeness)
     sentence = (
         f"Use {best.scheme}: relative error {_judged(best):.3g} at {best.bytes_per_node:.0f} bytes per node{gain}"
@@ -43,12 +44,13 @@ def _judged(result: Result) -> float:
 
 
 def _is_choice(result: Result, comparison: Comparison) -> bool:
-    """Not whole vectors, which are no compression, nor the one told the true correlation, nor one that diverges."""
-    if (
-        result.scheme.partition(" ")[0] in (*WHOLE_VECTORS, ORACLE)
-        or result.diverges
-        or not math.isfinite(_judged(result))
-    ):
+    """Not the one told the true correlation, nor one that diverges or is over the budget.
+
+    Whole vectors compress only where bytes are counted.
+    """
+    name = result.scheme.partition(" ")[0]
+    whole = name in WHOLE_VECTORS and comparison.budget.bytes is None
+    if whole or name == ORACLE or result.diverges or not math.isfinite(_judged(result)):
         return False
     return comparison.budget.bytes is None or result.bytes_per_node <= comparison.budget.bytes
 
@@ -57,6 +59,8 @@ def _reason(scheme: str, likeness: Likeness) -> str:
     space = f"R2/R1 is {likeness.ratio:.3g} of at most {likeness.nodes - 1}"
     change = likeness.change
     scheme = scheme.partition(" ")[0]
+    if scheme == "identity":
+        return "the budget takes whole vectors in these values"
     if scheme == "rand-k-hybrid" and change is not None:
         return f"it fits how alike nodes are ({space}) and how little they change ({change:.0%} a round)"
     if "spatial" in scheme:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from sparsemean.lab.experiments.catalogue.learning import (
-    SHARES,
     SPLITS,
     kmeans_setting,
     logistic_setting,
@@ -14,14 +13,17 @@ from sparsemean.lab.experiments.catalogue.learning import (
 from sparsemean.lab.experiments.catalogue.scale import Scale
 from sparsemean.lab.experiments.catalogue.schemes import BEYOND
 from sparsemean.lab.experiments.setting import EXACT, Setting
-from sparsemean.wire.values import KINDS
 
+FEW = ("float32", "float16", "int8", "int4", "1-bit")
 PAPERS_BEST = ("rand-k-spatial-avg", "rand-k-temporal", "rand-k-temporal-shared")
 
 
 def beyond_power(scale: Scale, seed: int) -> list[Setting]:
     """Power iteration against the paper's best."""
-    compared = [(EXACT, None), *((scheme, share) for share in SHARES[:2] for scheme in (*PAPERS_BEST, *BEYOND))]
+    compared = [
+        (EXACT, None),
+        *((scheme, share) for share in scale.beyond_shares[:2] for scheme in (*PAPERS_BEST, *BEYOND)),
+    ]
     return [
         power_setting(scale, seed, scheme, share, split, "beyond-power")
         for split in SPLITS
@@ -32,7 +34,7 @@ def beyond_power(scale: Scale, seed: int) -> list[Setting]:
 def beyond_kmeans(scale: Scale, seed: int) -> list[Setting]:
     """K-means against the paper's best and the strongest baseline."""
     schemes = (*PAPERS_BEST, "wangni", *BEYOND)
-    compared = [(EXACT, None), *((scheme, share) for share in SHARES for scheme in schemes)]
+    compared = [(EXACT, None), *((scheme, share) for share in scale.beyond_shares for scheme in schemes)]
     return [
         kmeans_setting(scale, seed, scheme, share, split, "beyond-kmeans")
         for split in SPLITS
@@ -52,7 +54,7 @@ def few_bits(scale: Scale, seed: int) -> list[Setting]:
     made = []
     for split in SPLITS:
         for name in ("rand-k-spatial-adaptive", "rand-k-hybrid"):
-            for kind in KINDS:
+            for kind in FEW:
                 setting = power_setting(scale, seed, f"{name} {kind}", 0.125, split, "few-bits")
                 made.append(replace(setting, options=(("budget", "bits"),)))
     return made
@@ -65,7 +67,7 @@ def few_bits_alike(scale: Scale, seed: int) -> list[Setting]:
     return [
         Setting("few-bits-alike", "alike", "normal", f"{name} {kind}", None, seed, nodes=10, options=options)
         for name in ("rand-k", "rand-k-spatial-avg", "rand-k-spatial-adaptive")
-        for kind in KINDS
+        for kind in FEW
     ]
 
 

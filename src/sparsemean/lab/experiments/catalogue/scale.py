@@ -22,6 +22,8 @@ class Scale:
     loss_rows: int
     """Training rows of which the logistic loss is taken; 0 for all."""
     quadratic_rounds: int
+    beyond_shares: tuple[float, ...]
+    """Of the figures past the paper."""
     alike_dim: int
     """Of the nearly equal Gaussian vectors."""
     grid_trials: int
@@ -39,6 +41,7 @@ FULL = Scale(
     logistic_rate=0.01,
     loss_rows=5000,
     quadratic_rounds=300,
+    beyond_shares=(0.05, 0.1, 0.2),
     alike_dim=65536,
     grid_trials=1000,
     theory_trials=1000,
@@ -49,12 +52,13 @@ QUICK = Scale(
     images="digits",
     colour="digits",
     nodes=40,
-    power_rounds=30,
+    power_rounds=22,
     kmeans_rounds=12,
-    logistic_rounds=100,
+    logistic_rounds=70,
     logistic_rate=0.1,
     loss_rows=0,
     quadratic_rounds=160,
+    beyond_shares=(0.1,),
     alike_dim=4096,
     grid_trials=1000,
     theory_trials=120,
