@@ -9,7 +9,7 @@ help: ## Show these lines
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST)
 
 demo: .venv/installed-demo ## Every scheme on a month of real weather: a table, advice, and demo.html
-	$(BIN)/sparsemean compare --report demo.html
+	$(BIN)/sparsemean compare --seeds 2 --report demo.html
 
 test: .venv/installed-all browser ## Run every test, the docstring examples and the README
 	$(BIN)/python -m pytest -n auto
