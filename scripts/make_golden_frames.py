@@ -75,6 +75,7 @@ def cases() -> dict[str, Case]:
         made[f"{name}-float64"] = Case(sm.Run(sm.named(name, k=K, values="float64"), DIM, SEED), [vector(ROUND)])
     made["rand-k-blocks"] = Case(sm.Run(sm.named("rand-k", k=0.1), DIM, SEED, blocks=[1, 29, 70]), [vector(ROUND)])
     made["rand-k-shared"] = Case(sm.Run(sm.Scheme(sm.RandK(K, shared=True)), DIM, SEED), [vector(ROUND)])
+    made["rand-k-one-of"] = Case(sm.Run(sm.named("rand-k", k=(K, 2 * K)), DIM, SEED), [vector(ROUND)])
     made["top-k-bitmap"] = Case(sm.Run(sm.named("top-k", k=50), DIM, SEED), [vector(ROUND)])
     for values in FEW_BITS:
         for name in ("rand-k", "wangni"):

@@ -42,18 +42,21 @@ __all__ = [
 ]
 
 
-def coordinates(run: Run, node: str, round: int, lo: int = 0, hi: int | None = None) -> tuple[Ints, int]:
+def coordinates(
+    run: Run, node: str, round: int, lo: int = 0, hi: int | None = None, choice: int = 0
+) -> tuple[Ints, int]:
     """The coordinates a node draws in [lo, hi), and the place of the first among the values it sends.
 
     For encoders whose one part is drawn from the key; lo and hi are multiples of ``block_size(run.dim)`` or run.dim.
+    ``choice`` is the payload's, where nodes choose their encoder.
 
     >>> from sparsemean import Run, named
     >>> drawn, first = coordinates(Run(named("rand-k", k=6), dim=10_000), "a", 0, 4096, 8192)
     >>> len(drawn), first
     (3, 2)
     """
-    (layout,) = run.layout
-    if layout.where not in ("seeded", "shared"):
+    layout = run.layouts[choice][0]
+    if len(run.layouts[choice]) > 1 or layout.where not in ("seeded", "shared"):
         raise InvalidInput(f"{run.scheme.encoder!r} does not draw its coordinates from the key")
     key = run.key(node, round)
     drawn_by = key.shared() if layout.where == "shared" else key

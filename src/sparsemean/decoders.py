@@ -52,7 +52,7 @@ class Decoder(ABC):
 
     @abstractmethod
     def innovation(self, totals: RoundTotals, shares: Shares, beliefs: tuple[Belief, ...]) -> Doubles:
-        """Estimated weighted mean of x − expectation; 0 in a block that carries no weight."""
+        """Estimated weighted mean of x − expectation, 0 in a block without weight: a new array, free to write to."""
 
 
 def _inverse(weight: Doubles) -> Doubles:

@@ -253,7 +253,7 @@ class Server:
             self._warned = True
             warnings.warn(
                 f"the shared memory multiplies its own error by {feedback:.3g} each round and will diverge; "
-                "use a larger k, more nodes, or memory=PerNode()",
+                "use memory=SharedStable(), a larger k, or more nodes",
                 DivergenceWarning,
                 stacklevel=4,
             )

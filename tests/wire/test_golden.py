@@ -36,6 +36,7 @@ def stored(name: str) -> tuple[bytes, dict[str, Any], sm.Run]:
 
 def test_every_named_scheme_has_a_golden_frame():
     others = {"rand-k-float64", "wangni-float64", "rand-k-blocks", "rand-k-shared", "top-k-bitmap", "lag-unchanged"}
+    others |= {"rand-k-one-of"}
     few_bits = {f"{name}-{kind}" for name in ("identity", "rand-k", "wangni") for kind in FEW_BITS}
     others |= {*few_bits, "rand-k-shared-int8", "top-k-int4", "induced-int8", "diana-int8"}
     assert {*sm.names(), *others} <= set(NAMES), "run scripts/make_golden_frames.py for the new ones"
@@ -201,12 +202,14 @@ def test_a_reader_written_from_the_document_decodes_it(name):
     if story["decoded"] is None:
         assert (magic, version, kind, parts, length) == (b"SPMN", 1, 1, 0, 0)
         return
+    reader, vector = Plain(blob[64:]), [0.0] * dim
+    if encoder["type"] == "OneOf":
+        encoder = encoder["encoders"][reader.take(1)[0]]
     whole = [encoder] if encoder["type"] != "Induced" else [encoder["biased"], encoder["unbiased"]]
     assert (magic, version, kind, parts) == (b"SPMN", 1, 0, len(whole))
     assert digests == [scheme.digest(), run.digest(), node.digest()]
     assert (round, dim, length) == (story["round"], story["run"]["dim"], len(blob) - 64)
     assert crc == zlib.crc32(blob[:60] + blob[64:])
-    reader, vector = Plain(blob[64:]), [0.0] * dim
     for part, one in enumerate(whole):
         scale, dither = 1.0, Dither(story["run"]["seed"], round, story["node"], part)
         if one["type"] in ("Identity", "Lazy"):

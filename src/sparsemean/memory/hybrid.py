@@ -15,6 +15,8 @@ from sparsemean.memory.table import Row, Table
 from sparsemean.payload import Doubles, Floats, Ints, Part, Payload
 from sparsemean.theory.arguments import whole
 
+ROUNDING = 1e-9  # of running sums: B − c below this is 0, and says nothing of g
+
 
 @dataclass(frozen=True)
 class Hybrid(Memory):
@@ -37,9 +39,6 @@ class Hybrid(Memory):
 
     def start(self, setting: Setting) -> Recollection:
         return _Both(setting, self.forget_after)
-
-
-ROUNDING = 1e-9  # of running sums: B − c below this is 0, and says nothing of g
 
 
 class Heard(Row):

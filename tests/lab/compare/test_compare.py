@@ -136,3 +136,13 @@ def test_a_memory_that_diverges_is_said_so_and_not_advised():
 
 def test_a_budget_for_everything_is_said_so():
     assert "large enough" in advice(compare(ALIKE, Budget(bytes=10_000), seeds=1))
+
+
+def test_whole_vectors_in_few_bits_are_advised_where_the_budget_takes_them():
+    names = ["identity", "rand-k", "identity int8"]
+    whole = sm.Run(sm.Scheme(sm.Identity(), values="int8"), 60).payload_bytes
+    fits = compare(UNLIKE, Budget(bytes=whole), names, seeds=3)
+    said = advice(fits)
+    assert said.startswith("Use identity int8")
+    assert "the budget takes whole vectors" in said
+    assert "Use identity" not in advice(compare(UNLIKE, Budget(bytes=whole - 1), names, seeds=3))
