@@ -16,6 +16,7 @@ import pytest
 import sparsemean as sm
 from sparsemean.blocks import Blocks
 from sparsemean.fingerprint import fingerprint
+from sparsemean.memory.rows import Section
 
 Change = tuple[str, Callable[[], None], Callable[[], None]]
 LEAVES = (bool, int, float, str, bytes, types.NoneType, np.generic)
@@ -36,7 +37,7 @@ def other(leaf: Any) -> Any:
 
 def changes(path: str, thing: Any, put: Callable[[Any], None], above: tuple[int, ...] = ()) -> Iterator[Change]:
     """Every way to change one leaf below ``thing``, and to change it back; ``put`` sets it in its holder."""
-    if id(thing) in above or isinstance(thing, type | types.FunctionType | np.dtype | type(threading.Lock())):
+    if id(thing) in above or isinstance(thing, type | types.FunctionType | np.dtype | type(threading.Lock()) | Section):
         return
     above = (*above, id(thing))
     if isinstance(thing, LEAVES):
@@ -132,8 +133,8 @@ def test_no_change_of_a_server_goes_unseen(name, batch_bytes):
     server = busy_server(SCHEMES[name], batch_bytes=batch_bytes, **options)
     before = server.digest()
     seen = 0
-    for attribute, value in list(vars(server).items()):
-        for path, change, undo in changes(attribute, value, functools.partial(setattr, server, attribute)):
+    for attribute, value in list(vars(server._rounds).items()):
+        for path, change, undo in changes(attribute, value, functools.partial(setattr, server._rounds, attribute)):
             change()
             assert server.digest() != before, f"{path} can change unseen"
             undo()
@@ -145,22 +146,22 @@ def test_no_change_of_a_server_goes_unseen(name, batch_bytes):
 def test_the_walk_reaches_what_matters():
     """The walk above is only worth what it finds: the arrays of totals, memory, queue and receipts are among it."""
     server, folded = busy_server(SCHEMES["stale"]), busy_server(SCHEMES["stale"], batch_bytes=0)
-    held = [*vars(server).items(), *vars(folded).items()]
+    held = [*vars(server._rounds).items(), *vars(folded._rounds).items()]
     found = [path for name, value in held for path, *_ in changes(name, value, lambda new: None)]
     for wanted in (
         "_totals.class_sums[0, 0]",
         "_totals.weight[1]",
         "_totals.class_nodes[0, 0]",
-        "_memory._present.sums[5]",
-        "_memory._rows['ant']._last[0]",
-        "_memory._seen['cat'][0]",
-        "_memory._present.weights['ant'][0]",
-        "_memory._received[0][0]",
-        "_memory._forget_after",
-        "_accepted['ant'].receipt.digest",
-        "_accepted['bee'].weight[0]",
+        "memory._present.sums[5]",
+        "memory._rows['ant'].arrays['last'][0]",
+        "memory._rows['cat'].arrays['seen'][0]",
+        "memory._present.weights['ant'][0]",
+        "memory._received[0][0]",
+        "memory._forget_after",
+        "accepted['ant'].receipt.digest",
+        "accepted['bee'].weight[0]",
         "_closed['cat'].receipt.round",
-        "_known['cat'][1]",
+        "known['cat'][1]",
         "_queue[0].payload.parts[0].values[0]",
         "_queue[1].payload.parts[0].where[2]",
         "_queued_bytes",
@@ -169,8 +170,8 @@ def test_the_walk_reaches_what_matters():
         "round",
         "run.seed",
         "run.scheme.encoder.k",
-        "order of _known",
-        "name of _basis['ant']" if server._basis else "_warned",
+        "order of known",
+        "name of _basis['ant']" if server._rounds._basis else "_warned",
     ):
         assert wanted in found, wanted
 

@@ -3,6 +3,7 @@
 from sparsemean import theory
 from sparsemean._version import __version__
 from sparsemean.client import Client
+from sparsemean.clip import Clip
 from sparsemean.decoders import Decoder, Mean, Spatial
 from sparsemean.encoders import (
     Difference,
@@ -20,20 +21,25 @@ from sparsemean.encoders import (
 from sparsemean.errors import (
     CheckFailed,
     ConflictingPayload,
+    DamagedJournal,
     DivergenceWarning,
+    ForeignJournal,
     ForeignPayload,
     IncompatibleScheme,
     InvalidInput,
+    JournalError,
     MalformedPayload,
     NonFiniteValues,
     OutOfStep,
     PayloadError,
+    RoundFull,
     SparseMeanError,
     TooFewNodes,
     WrongRound,
 )
 from sparsemean.layers import Layers
 from sparsemean.memory import Hybrid, Memory, Offset, PerNode, Shared, SharedStable, Window
+from sparsemean.reports import CsvReports, PrometheusReports, RoundReport, TensorBoardReports
 from sparsemean.results import Correlation, Estimate, Receipt
 from sparsemean.run import Run
 from sparsemean.schemes import Scheme, named, names
@@ -43,20 +49,25 @@ from sparsemean.simulation import estimate_mean, simulate
 __all__ = [
     "CheckFailed",
     "Client",
+    "Clip",
     "ConflictingPayload",
     "Correlation",
+    "CsvReports",
+    "DamagedJournal",
     "Decoder",
     "Difference",
     "DivergenceWarning",
     "Encoder",
     "ErrorFeedback",
     "Estimate",
+    "ForeignJournal",
     "ForeignPayload",
     "Hybrid",
     "Identity",
     "IncompatibleScheme",
     "Induced",
     "InvalidInput",
+    "JournalError",
     "Layers",
     "Lazy",
     "MalformedPayload",
@@ -68,9 +79,12 @@ __all__ = [
     "OutOfStep",
     "PayloadError",
     "PerNode",
+    "PrometheusReports",
     "RTopK",
     "RandK",
     "Receipt",
+    "RoundFull",
+    "RoundReport",
     "Run",
     "Scheme",
     "Server",
@@ -78,6 +92,7 @@ __all__ = [
     "SharedStable",
     "SparseMeanError",
     "Spatial",
+    "TensorBoardReports",
     "TooFewNodes",
     "TopK",
     "Wangni",

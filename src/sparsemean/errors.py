@@ -9,8 +9,12 @@ SparseMeanError
 │   ├── WrongRound            made for a round that is over, or has not begun
 │   ├── ConflictingPayload    the node already sent something else in this round
 │   ├── NonFiniteValues       NaN, infinity or absurd magnitudes
-│   └── OutOfStep             node and server no longer share the state the payload builds on
+│   ├── OutOfStep             node and server no longer share the state the payload builds on
+│   └── RoundFull             the round already has as many nodes as the server has room for
 ├── TooFewNodes               a round cannot be closed with those who came
+├── JournalError              the journal cannot be written or read now; nothing was changed
+│   ├── ForeignJournal        it belongs to another run, or to a server with other settings
+│   └── DamagedJournal        its bytes are not what was written
 └── CheckFailed               a member does not keep what it declares (``sparsemean.checks``)
 """
 
@@ -57,8 +61,24 @@ class OutOfStep(PayloadError):
     """Node and server no longer share the state this payload builds on."""
 
 
+class RoundFull(PayloadError):
+    """No room for one more node in this round."""
+
+
 class TooFewNodes(SparseMeanError):
     """The round stays open: not enough nodes, or no weight at all."""
+
+
+class JournalError(SparseMeanError):
+    """The journal cannot be used now; the state is as it was."""
+
+
+class ForeignJournal(JournalError):
+    """The journal belongs to another run, or to a server with other settings."""
+
+
+class DamagedJournal(JournalError):
+    """The journal's bytes are not what was written."""
 
 
 class CheckFailed(SparseMeanError, AssertionError):

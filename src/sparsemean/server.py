@@ -2,49 +2,41 @@
 
 from __future__ import annotations
 
+import json
+import logging
 import threading
-import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 import numpy as np
 
 from sparsemean import codec
-from sparsemean.client import next_basis
+from sparsemean.clip import Clip
 from sparsemean.decoders import Belief
-from sparsemean.errors import (
-    ConflictingPayload,
-    DivergenceWarning,
-    InvalidInput,
-    OutOfStep,
-    SparseMeanError,
-    TooFewNodes,
-    WrongRound,
-)
+from sparsemean.errors import DamagedJournal, InvalidInput, JournalError, RoundFull, SparseMeanError, WrongRound
 from sparsemean.fingerprint import fingerprint
 from sparsemean.inputs import node_name, round_number, weight_of
-from sparsemean.kernels import Sample
-from sparsemean.memory import Arrival, Setting, Shared
-from sparsemean.payload import Doubles, Payload
-from sparsemean.quality import news_likeness, quality
+from sparsemean.payload import Doubles
+from sparsemean.reports import RoundReport
 from sparsemean.results import Estimate, Receipt
+from sparsemean.rounds import Offer, Rounds, Taken
 from sparsemean.run import Run
-from sparsemean.theory import Moments
 from sparsemean.theory.arguments import whole
-from sparsemean.totals import RoundTotals
-from sparsemean.wire.frame import Header, frame_digest
-from sparsemean.wire.values import value_kind
+from sparsemean.together import Together
+from sparsemean.wire.frame import frame_digest
 
+if TYPE_CHECKING:
+    from sparsemean.journal import Journal
 
-@dataclass(frozen=True, slots=True)
-class _Accepted:
-    """What the server knows of a payload it took."""
+Weight = float | Sequence[float] | Doubles
+Ended = TypeVar("Ended", bound=Estimate | None)
+BATCH = 256  # payloads that accept_many takes at once
+BOOKKEEPING = 1 << 10  # bytes that any node takes, whatever is remembered of it
 
-    receipt: Receipt
-    weight: Doubles
-    bytes: int
-    basis: int
+log = logging.getLogger("sparsemean.server")
 
 
 class Server:
@@ -52,6 +44,14 @@ class Server:
 
     ``missing`` says what nodes count for that were heard before but not in this round: "drop", nothing, the mean is
     of those present; "carry", their remembered vectors stand in for them, with their last weight.
+
+    ``journal`` is a folder that makes rounds durable: a server of the same run goes on from it where the last one
+    stopped, however it stopped. With durability "accept" a receipt means that the payload survives a power cut; with
+    "round", that it survives the death of the process, and the estimate survives both.
+
+    Nodes are remembered up to ``memory_bytes`` in all; those heard longest ago are forgotten first, and a round takes
+    no more nodes than there is room for. ``clip`` bounds what one node can do; ``on_round`` are called with a
+    ``RoundReport`` after each round.
 
     >>> import sparsemean as sm
     >>> run = sm.Run(sm.named("identity"), dim=2)
@@ -62,230 +62,319 @@ class Server:
     array([2., 4.])
     """
 
-    def __init__(self, run: Run, missing: str = "drop", round: int = 0, batch_bytes: int = 1 << 24) -> None:
+    def __init__(
+        self,
+        run: Run,
+        missing: str = "drop",
+        round: int = 0,
+        batch_bytes: int = 1 << 24,
+        journal: Path | str | None = None,
+        durability: str = "accept",
+        memory_bytes: int = 1 << 34,
+        clip: Clip | None = None,
+        on_round: Sequence[Callable[[RoundReport], object]] = (),
+    ) -> None:
         if missing not in ("drop", "carry"):
             raise InvalidInput(f'missing is "drop" or "carry", got {missing!r}')
         if missing == "carry" and not run.scheme.memory.facts.stands_in:
             raise InvalidInput('missing="carry" needs a memory that stands in for absent nodes, such as PerNode()')
+        if durability not in ("accept", "round"):
+            raise InvalidInput(f'durability is "accept" or "round", got {durability!r}')
+        if clip is not None and run.scheme.encoder.facts.in_step:
+            raise InvalidInput(f"{run.scheme.encoder!r} builds on what the server took, so it cannot be clipped")
         self.run = run
         self.missing = missing
-        self.round = round_number(round)
-        self._batch_bytes = batch_bytes
+        self._clip = clip
+        self._on_round = tuple(on_round)
+        self._first_round, self._batch_bytes = round_number(round), batch_bytes
+        self._rounds = Rounds(run, missing, self._first_round, batch_bytes)
+        self._unsound = False
+        self._most_nodes = self._room(whole(memory_bytes, "memory_bytes", 1), journal is not None)
         self._lock = threading.Lock()
-        dtype = value_kind(run.scheme.values).dtype
-        self._memory = run.scheme.memory.start(Setting(run.ranges, run.scheme.encoder, dtype))
-        self._likeness = np.zeros(len(run.blocks))
-        self._known: dict[str, Doubles] = {}
-        self._basis: dict[str, int] = {}
-        self._closed: dict[str, _Accepted] = {}
-        self._warned = False
-        self._open()
+        self._came = threading.Condition(self._lock)
+        self._admit_together: Together[Offer, Receipt | SparseMeanError] = Together(self._admit)
+        self._tally = _Tally()
+        self._journal = None if journal is None else self._opened(Path(journal), durability)
+        self._recover()
 
-    def _open(self) -> None:
-        self._accepted: dict[str, _Accepted] = {}
-        self._queue: list[Arrival] = []
-        self._queued_bytes = 0
-        self._totals: RoundTotals | None = None
+    def _opened(self, folder: Path, durability: str) -> Journal:
+        from sparsemean.journal import Journal  # a node has no use for a database
 
-    def accept(
-        self, node: str, blob: bytes | bytearray | memoryview, weight: float | Sequence[float] | Doubles = 1.0
-    ) -> Receipt:
+        clip = None if self._clip is None else [self._clip.norm, self._clip.value]
+        bound = {"run": json.loads(self.run.to_json()), "missing": self.missing, "clip": clip}
+        return Journal(folder, bound, durability == "accept")
+
+    def _room(self, memory_bytes: int, journal: bool) -> int:
+        """How many nodes the server has room for."""
+        each = self._rounds.memory.node_bytes + BOOKKEEPING + (self.run.payload_bytes if journal else 0)
+        if each > memory_bytes:
+            raise InvalidInput(f"one node takes {each} bytes here, more than memory_bytes = {memory_bytes}")
+        return memory_bytes // each
+
+    @property
+    def round(self) -> int:
+        """The open round."""
+        return self._rounds.round
+
+    def accept(self, node: str, blob: bytes | bytearray | memoryview, weight: Weight = 1.0) -> Receipt:
         """Take a payload of the open round. Taking the same one again is harmless and gives the same receipt."""
+        try:
+            answer = self._admit_together(self._offer(self._rounds, node, blob, weight))
+        except SparseMeanError as refused:
+            self._tally.refuse(refused)
+            raise
+        if isinstance(answer, SparseMeanError):
+            raise answer
+        return answer
+
+    def accept_many(
+        self,
+        payloads: Iterable[tuple[str, bytes]] | Mapping[str, bytes] | Path | str,
+        weights: Mapping[str, Weight] | None = None,
+    ) -> list[tuple[str, Receipt | SparseMeanError]]:
+        """Take many payloads as they come, with the weight of each node (1 by default); a batch of them is in memory.
+
+        ``payloads`` are pairs of node and bytes, a dict of them, or a folder with a file ``<node>.spmn`` for each. The
+        answers are in their order: a refused one stands with its error among the receipts, and the others go on.
+        """
+        given: Mapping[str, Weight] = {} if weights is None else weights
+        if not isinstance(given, Mapping):
+            raise InvalidInput("weights are a dict of node and weight")
+        answers: list[tuple[str, Receipt | SparseMeanError]] = []
+        waiting: list[tuple[int, Offer]] = []
+        for node, blob in _pairs(payloads):
+            try:
+                offer = self._offer(self._rounds, node, blob, given.get(node, 1.0))
+            except SparseMeanError as refused:
+                self._tally.refuse(refused)
+                answers.append((node, refused))
+                continue
+            waiting.append((len(answers), offer))
+            answers.append((node, offer.receipt))
+            if len(waiting) == BATCH or sum(len(offer.blob) for _, offer in waiting) > self._batch_bytes:
+                self._answer(waiting, answers)
+        self._answer(waiting, answers)
+        return answers
+
+    def _answer(self, waiting: list[tuple[int, Offer]], answers: list[tuple[str, Receipt | SparseMeanError]]) -> None:
+        found = self._admit([offer for _, offer in waiting])
+        for (place, offer), answer in zip(waiting, found, strict=True):
+            answers[place] = (offer.receipt.node, answer)
+        waiting.clear()
+
+    def _offer(self, rounds: Rounds, node: str, blob: bytes | bytearray | memoryview, weight: Weight) -> Offer:
+        """The payload, if it is whole, of this run and node, and not of a round long gone or far ahead."""
         node, weights = node_name(node), weight_of(weight, len(self.run.blocks))
         if not isinstance(blob, bytes | bytearray | memoryview):
             raise InvalidInput(f"a payload is bytes, not {type(blob).__name__}")
         blob = bytes(blob)
         header, body = codec.open_frame(self.run, node, blob)
+        rounds.check_round(header.round)
         receipt = Receipt(node, header.round, frame_digest(blob))
+        payload = codec.read_payload(self.run, node, header, body)
+        if payload is not None and self._clip is not None:
+            payload = self._clip.clipped(payload)
+        return Offer(receipt, weights, blob, header.basis, payload)
+
+    def _admit(self, offers: Sequence[Offer]) -> list[Receipt | SparseMeanError]:
+        """Take what may be taken: all of it or, where the journal fails, nothing."""
         with self._lock:
-            if self._seen(receipt, weights):
-                return receipt
-            payload = codec.read_payload(self.run, node, header, body)
-            self._check_basis(node, header, payload)
-            self._take(receipt, blob, weights, header, payload)
-        return receipt
-
-    def accept_many(
-        self,
-        payloads: Iterable[tuple[str, bytes]] | Mapping[str, bytes] | Path | str,
-        weights: Mapping[str, float | Sequence[float] | Doubles] | None = None,
-    ) -> list[tuple[str, Receipt | SparseMeanError]]:
-        """Take many payloads as they come, with the weight of each node (1 by default); one at a time is in memory.
-
-        ``payloads`` are pairs of node and bytes, a dict of them, or a folder with a file ``<node>.spmn`` for each. The
-        answers are in their order: a refused one stands with its error among the receipts, and the others go on.
-        """
-        given: Mapping[str, float | Sequence[float] | Doubles] = {} if weights is None else weights
-        if not isinstance(given, Mapping):
-            raise InvalidInput("weights are a dict of node and weight")
-        answers: list[tuple[str, Receipt | SparseMeanError]] = []
-        for node, blob in _pairs(payloads):
+            rounds = self._sound()
+            answers: list[Receipt | SparseMeanError] = []
+            new: dict[str, Offer] = {}
+            for offer in offers:
+                try:
+                    if rounds.counted(offer, new):
+                        self._tally.repeated += 1
+                    else:
+                        rounds.check_basis(offer)
+                        self._check_room(len(rounds.accepted) + len(new))
+                        new[offer.receipt.node] = offer
+                    answers.append(offer.receipt)
+                except SparseMeanError as refused:
+                    answers.append(refused)
             try:
-                answers.append((node, self.accept(node, blob, given.get(node, 1.0))))
-            except SparseMeanError as refused:
-                answers.append((node, refused))
+                self._write(rounds.round, new.values())
+            except JournalError as failure:
+                answers = [
+                    failure if isinstance(answer, Receipt) and answer.node in new else answer for answer in answers
+                ]
+                new = {}
+            self._unsound = self._journal is not None
+            for offer in new.values():
+                rounds.take(offer)
+            self._unsound = False
+            self._came.notify_all()
+        for answer in answers:
+            if isinstance(answer, SparseMeanError):
+                self._tally.refuse(answer)
         return answers
 
-    def _seen(self, receipt: Receipt, weight: Doubles) -> bool:
-        """Whether this very payload is already counted; refuses another one in its place, and other rounds."""
-        rounds = {self.round: self._accepted, self.round - 1: self._closed}
-        before = rounds.get(receipt.round, {}).get(receipt.node)
-        if before is not None and before.receipt == receipt and np.array_equal(before.weight, weight):
-            return True
-        if receipt.round != self.round:
-            what = "is over" if receipt.round < self.round else "has not begun"
-            raise WrongRound(f"round {receipt.round} {what}; the open round is {self.round}")
-        if before is not None:
-            raise ConflictingPayload(f"node {receipt.node!r} sent other bytes or another weight in round {self.round}")
-        return False
+    def _check_room(self, nodes: int) -> None:
+        if nodes >= self._most_nodes:
+            raise RoundFull(f"round {self.round} has {nodes} nodes, all there is room for; raise memory_bytes")
 
-    def _check_basis(self, node: str, header: Header, payload: Payload | None) -> None:
-        """A payload that builds on node state must build on the state this server has; 0 begins afresh."""
-        known = self._basis.get(node, 0)
-        if (header.basis != known and header.basis != 0) or (payload is None and header.basis == 0):
-            raise OutOfStep(f"node {node!r} builds on a state unknown here; reset() its client and send again")
+    def _write(self, round: int, offers: Collection[Offer]) -> None:
+        if self._journal is not None and offers:
+            self._journal.accept(round, [(o.receipt.node, o.weight.tobytes(), o.blob) for o in offers])
 
-    def _take(self, receipt: Receipt, blob: bytes, weight: Doubles, header: Header, payload: Payload | None) -> None:
-        if self.run.scheme.encoder.facts.in_step and header.basis == 0:
-            self._memory.forget(receipt.node)
-        basis = next_basis(header.basis, blob) if self.run.scheme.encoder.facts.in_step else 0
-        self._accepted[receipt.node] = _Accepted(receipt, weight, len(blob), basis)
-        self._queue.append(Arrival(receipt.node, weight, payload))
-        self._queued_bytes += len(blob)
-        if self._queued_bytes > self._batch_bytes:
-            self._fold()
+    def close_round(self, minimum: int = 1, wanted: int | None = None, deadline: float | None = None) -> Estimate:
+        """The estimate from those who came; with fewer than ``minimum`` the round stays open.
 
-    def _fold(self) -> RoundTotals:
-        """Add what waits to the totals, which are made for the first that comes, and hand it to the memory."""
-        if self._totals is None:
-            self._totals = RoundTotals(self.run.ranges, bool(self.run.shares), max(1, len(self.run.shares)))
-        totals = self._totals
-        batches: dict[tuple[int, int], list[Arrival]] = {}
-        for arrival in self._queue:
-            of_class = self.run.class_of(arrival.payload)
-            if arrival.payload is not None and self._one_sample(arrival):
-                batches.setdefault((of_class, arrival.payload.choice), []).append(arrival)
-                continue
-            parts = arrival.payload.parts if arrival.payload else ()
-            expected = (self._memory.expected(arrival.node, part.coordinates) for part in parts)
-            residuals = (replace(part, values=part.values - b) for part, b in zip(parts, expected, strict=True))
-            totals.add(arrival.weight, residuals, of_class)
-        for (of_class, _), batch in batches.items():
-            rows = [self._memory.row(arrival.node) for arrival in batch]
-            sent = [part for arrival in batch if arrival.payload for part in arrival.payload.parts]
-            expected_rows = [row if isinstance(row, np.ndarray) else None for row in rows]
-            totals.add_samples(np.stack([arrival.weight for arrival in batch]), sent, expected_rows, of_class)
-        for arrival in self._queue:
-            self._memory.take(arrival)
-        self._queue = []
-        self._queued_bytes = 0
-        return totals
-
-    def _one_sample(self, arrival: Arrival) -> bool:
-        """Whether the payload is one seeded sample of which a row is expected, or nothing."""
-        parts = arrival.payload.parts if arrival.payload else ()
-        if len(parts) != 1 or not isinstance(parts[0].where, Sample):
-            return False
-        row = self._memory.row(arrival.node)
-        return isinstance(row, np.ndarray) or row == 0.0
-
-    def close_round(self, minimum: int = 1) -> Estimate:
-        """The estimate from those who came; with fewer than ``minimum`` the round stays open."""
+        With a ``deadline``, in seconds from now, it waits until ``wanted`` nodes have come (``minimum`` by default), or
+        the time is over.
+        """
+        least = whole(minimum, "minimum", 1)
         with self._lock:
-            came, wanted = len(self._accepted), whole(minimum, "minimum", 1)
-            if came < wanted:
-                raise TooFewNodes(f"round {self.round} has {came} of {wanted} nodes; wait for more, or skip_round()")
-            if not any(np.any(taken.weight > 0) for taken in self._accepted.values()):
-                raise TooFewNodes(f"all nodes of round {self.round} have weight 0, so there is no mean; skip_round()")
-            totals = self._fold()
-            moments = totals.summary()
-            shown = self._shown(totals, moments)
-            estimate = self._estimate(totals, moments, shown)
-            self._finish(estimate.mean, shown)
-            return estimate
+            if deadline is not None:
+                self._wait(least if wanted is None else whole(wanted, "wanted", least), deadline)
+            rounds = self._sound()
+            rounds.check_enough(least)
+            estimate, report = self._end("close", rounds.close)
+        self._tell(report)
+        return estimate
 
     def skip_round(self) -> None:
         """End the round without an estimate; what nodes sent is still learnt, since they hold receipts for it."""
         with self._lock:
-            totals = self._fold()
-            self._finish(None, self._shown(totals, totals.summary()))
+            _, report = self._end("skip", self._sound().skip)
+        self._tell(report)
+
+    def _wait(self, wanted: int, deadline: float) -> None:
+        round = self.round
+        self._came.wait_for(lambda: self.round != round or len(self._rounds.accepted) >= wanted, max(0.0, deadline))
+        if self.round != round:
+            raise WrongRound(f"round {round} was ended by another thread; the open round is {self.round}")
+
+    def _end(self, kind: Literal["close", "skip"], ended: Callable[[int], Ended]) -> tuple[Ended, RoundReport]:
+        """End the round: compute, write down, and only then touch the rows of the memory."""
+        rounds, journal = self._rounds, self._journal
+        round, came = rounds.round, dict(rounds.accepted)
+        heard = len(rounds.known.keys() | came.keys())
+        self._unsound = journal is not None
+        try:
+            result = ended(self._most_nodes)
+            if journal is not None:
+                journal.end(kind, round, rounds.state(), rounds.memory.changes())
+        except JournalError:
+            self._recover()
+            raise
+        rounds.memory.settle()
+        if journal is not None:
+            journal.settled()
+        self._unsound = False
+        self._came.notify_all()
+        report = self._tally.report(round, came, heard - len(rounds.known), result)
+        return result, report
+
+    def _tell(self, report: RoundReport) -> None:
+        log.info("%s", report)
+        if report.forgotten:
+            log.warning("round %d: forgot %d nodes for want of room; see memory_bytes", report.round, report.forgotten)
+        for told in self._on_round:
+            try:
+                told(report)
+            except Exception:
+                log.exception("a round's report could not be written by %r", told)
 
     def beliefs(self) -> tuple[Belief, ...]:
         """How alike the nodes' news has been, block by block: all that an adaptive decoder goes by before a round."""
-        return tuple(Belief(before) for before in self._likeness.tolist())
-
-    def _estimate(self, totals: RoundTotals, moments: Moments | None, shown: Doubles) -> Estimate:
-        decoder, shares = self.run.scheme.decoder, self.run.shares
-        counted = {node: taken.weight for node, taken in self._accepted.items()}
-        if self.missing == "carry":
-            counted = {**self._known, **counted}
-        weight = np.sum(list(counted.values()), axis=0)
-        before = self._likeness.tolist()
-        beliefs = tuple(Belief(*known) for known in zip(before, shown.tolist(), strict=True))
-        innovation = decoder.innovation(totals, shares, beliefs)
-        if self.missing == "carry":
-            present = np.divide(totals.weight, weight, out=np.zeros_like(weight), where=weight > 0)
-            innovation = innovation * self.run.ranges.spread(present)
-        T = [decoder.T(known, n) for known, n in zip(beliefs, totals.nodes.tolist(), strict=True)]
-        how_good = quality(totals, shares, moments, T, weight)
-        self._warn(how_good.feedback)
-        return Estimate(
-            mean=np.add(self._memory.mean(counted), innovation, out=innovation),
-            round=self.round,
-            nodes=tuple(self._accepted),
-            counts=totals.counts,
-            bytes=sum(taken.bytes for taken in self._accepted.values()),
-            error=how_good.error,
-            error_se=how_good.error_se,
-            correlation=how_good.correlation,
-            rounding=how_good.rounding,
-        )
-
-    def _shown(self, totals: RoundTotals, moments: Moments | None) -> Doubles:
-        """How alike the news of this round is; as before where it does not tell, or nobody wants to know."""
-        if not self.run.scheme.decoder.adapts:
-            return self._likeness
-        shown = news_likeness(totals, self.run.shares, moments)
-        return self._likeness if shown is None else np.where(np.isnan(shown), self._likeness, shown)
-
-    def _warn(self, feedback: float) -> None:
-        if isinstance(self.run.scheme.memory, Shared) and feedback >= 1 and not self._warned:
-            self._warned = True
-            warnings.warn(
-                f"the shared memory multiplies its own error by {feedback:.3g} each round and will diverge; "
-                "use memory=SharedStable(), a larger k, or more nodes",
-                DivergenceWarning,
-                stacklevel=4,
-            )
-
-    def _finish(self, estimate: Doubles | None, shown: Doubles) -> None:
-        self._likeness = shown
-        self._memory.learn(self.round, estimate)
-        self._known.update({node: taken.weight for node, taken in self._accepted.items()})
-        if self.run.scheme.encoder.facts.in_step:
-            self._basis.update({node: taken.basis for node, taken in self._accepted.items()})
-        self._closed = self._accepted
-        self.round += 1
-        self._open()
+        return self._rounds.beliefs()
 
     def forget(self, node: str) -> None:
         """Drop all that is remembered of a node, which may come back as a new one."""
         with self._lock:
-            if node in self._accepted:
+            rounds = self._sound()
+            if node in rounds.accepted:
                 raise InvalidInput(f"node {node!r} takes part in the open round; forget it after close_round()")
-            self._memory.forget(node)
-            self._known.pop(node, None)
-            self._basis.pop(node, None)
+            if self._journal is not None:
+                self._journal.forget(rounds.round, node_name(node))
+            rounds.forget(node)
 
     def expected(self, node: str) -> Doubles:
         """What the memory puts in place of this node's vector before it hears from it: zeros for one never heard."""
         with self._lock:
-            return np.zeros(self.run.dim) + self._memory.remembered(node)
+            return np.zeros(self.run.dim) + self._sound().memory.remembered(node)
 
     def digest(self) -> str:
-        """Changes with any part of the server's state."""
+        """Changes with any part of the server's state; the same with and without a journal."""
         with self._lock:
-            return fingerprint(vars(self))
+            return fingerprint(vars(self._sound()))
+
+    def _sound(self) -> Rounds:
+        """The state; taken from the journal again where something went wrong in the middle of a change."""
+        if self._unsound:
+            self._recover()
+        return self._rounds
+
+    def _recover(self) -> None:
+        """Be what the journal says."""
+        if self._journal is None:
+            return
+        held = self._journal.recovered()
+        rounds = Rounds(self.run, self.missing, self._first_round, self._batch_bytes, self._journal.shelf)
+        try:
+            for changes in held.changes:
+                rounds.memory.redo(changes)
+            if held.state is not None:
+                rounds.restore(held.state)
+        except (ValueError, TypeError) as error:
+            raise DamagedJournal(f"the state in the journal does not fit this run: {error}") from None
+        for record in held.records:
+            if record.kind == "forget":
+                rounds.forget(record.node)
+            else:
+                rounds.take(self._offer(rounds, record.node, record.payload, np.frombuffer(record.weight)))
+        self._rounds, self._unsound = rounds, False
+
+    def close(self) -> None:
+        """Let go of the journal; the server cannot be used after. Nothing is lost without it, too."""
+        with self._lock:
+            if self._journal is not None:
+                self._journal.close()
+
+    def __enter__(self) -> Server:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class _Tally:
+    """Counts of the open round that are no part of the state."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._begin()
+
+    def _begin(self) -> None:
+        self.repeated = 0
+        self._refused: Counter[str] = Counter()
+        self._since = time.monotonic()
+
+    def refuse(self, error: SparseMeanError) -> None:
+        log.debug("refused: %s", error)
+        with self._lock:
+            self._refused[type(error).__name__] += 1
+
+    def report(self, round: int, came: Mapping[str, Taken], forgotten: int, estimate: Estimate | None) -> RoundReport:
+        """The round that ended, and a fresh start."""
+        with self._lock:
+            report = RoundReport(
+                round=round,
+                skipped=estimate is None,
+                nodes=len(came),
+                repeated=self.repeated,
+                refused=dict(self._refused),
+                forgotten=forgotten,
+                bytes=sum(taken.bytes for taken in came.values()),
+                seconds=time.monotonic() - self._since,
+                error=estimate.error if estimate else None,
+                error_se=estimate.error_se if estimate else None,
+                ratio=estimate.correlation.ratio if estimate and estimate.correlation else None,
+            )
+            self._begin()
+            return report
 
 
 def _pairs(payloads: Iterable[tuple[str, bytes]] | Mapping[str, bytes] | Path | str) -> Iterator[tuple[str, bytes]]:

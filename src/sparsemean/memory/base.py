@@ -11,7 +11,9 @@ import numpy as np
 
 from sparsemean.blocks import Blocks
 from sparsemean.encoders import Encoder
+from sparsemean.memory.rows import InMemory, Shelf
 from sparsemean.payload import Doubles, Floats, Ints, Payload
+from sparsemean.tree import Tree
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +50,39 @@ class Recollection(ABC):
 
     @abstractmethod
     def learn(self, round: int, estimate: Doubles | None) -> None:
-        """The round is over: learn from what was taken; ``estimate`` is None where the round was skipped."""
+        """The round is over: learn from what was taken; ``estimate`` is None where the round was skipped.
+
+        Rows on a shelf stay as they are until ``settle``, so that a journal can write down the change first.
+        """
+
+    @abstractmethod
+    def settle(self) -> None:
+        """Write what was learnt into the rows on the shelf; nothing to do for a memory without."""
 
     @abstractmethod
     def forget(self, node: str) -> None:
         """Drop what is known of a node; no-op for a node never seen."""
+
+    @property
+    @abstractmethod
+    def node_bytes(self) -> int:
+        """What remembering one more node takes."""
+
+    @abstractmethod
+    def changes(self) -> Tree:
+        """What ``settle`` is going to write, by place; None where there are no rows."""
+
+    @abstractmethod
+    def redo(self, changes: Tree) -> None:
+        """Write changes to their places again, whoever they belonged to; doing it twice does no harm."""
+
+    @abstractmethod
+    def state(self) -> Tree:
+        """All that is known between two rounds, but for the rows on the shelf."""
+
+    @abstractmethod
+    def restore(self, state: Tree) -> None:
+        """Be as it was."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +110,12 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What a memory is built for: the blocks of the vectors, their encoder, the type of the values that come."""
+    """What a memory is built for: blocks of the vectors, their encoder, the type of their values, a shelf for rows."""
 
     blocks: Blocks
     encoder: Encoder
     dtype: np.dtype[np.floating[Any]]
+    shelf: Shelf = InMemory()
 
 
 class Memory(ABC):

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import numpy as np
 
 from sparsemean.blocks import Blocks
-from sparsemean.payload import Doubles, Ints
-
-if TYPE_CHECKING:
-    from sparsemean.memory.table import Row
+from sparsemean.payload import Doubles, Floats, Ints
+from sparsemean.tree import Tree, array_in, names_in
 
 CANCELLED = 1e-6  # a sum this small against what left it has lost six of its sixteen digits
+
+Column = Callable[[str, Ints], Floats | None]
+"""What the row of a node holds at these coordinates; None where it has no row."""
 
 
 class ColumnSums:
@@ -24,7 +24,7 @@ class ColumnSums:
         self.weights: dict[str, Doubles] = {}
         self.sums = np.zeros(blocks.dim)
 
-    def reweigh(self, node: str, weight: Doubles, rows: Mapping[str, Row]) -> None:
+    def reweigh(self, node: str, weight: Doubles, row: Floats | None, column: Column) -> None:
         """Give the node another weight; O(d) where it has a row."""
         before = self.weights.get(node)
         change = weight if before is None else weight - before
@@ -32,24 +32,34 @@ class ColumnSums:
             self.weights[node] = weight
         else:
             self.weights.pop(node, None)
-        if np.any(change) and node in rows:
-            moved = self._blocks.spread(change) * rows[node].values()
+        if np.any(change) and row is not None:
+            moved = self._blocks.spread(change) * row
             self.sums += moved
-            self._repair(np.flatnonzero(np.abs(self.sums) < CANCELLED * np.abs(moved)), rows)
+            self._repair(np.flatnonzero(np.abs(self.sums) < CANCELLED * np.abs(moved)), column)
 
-    def carry(self, node: str, coordinates: Ints, before: Doubles, rows: Mapping[str, Row]) -> None:
-        """Carry a change of the node's row at these coordinates into the sums."""
+    def carry(self, node: str, coordinates: Ints, before: Doubles, after: Floats, column: Column) -> None:
+        """Carry a change of the node's row at these coordinates into the sums; ``column`` knows of it already."""
         if node in self.weights:
             weight = self._blocks.at(self.weights[node], coordinates)
-            sums = self.sums[coordinates] + weight * (rows[node].values()[coordinates] - before)
+            sums = self.sums[coordinates] + weight * (after - before)
             self.sums[coordinates] = sums
-            self._repair(coordinates[np.abs(sums) < CANCELLED * np.abs(weight * before)], rows)
+            self._repair(coordinates[np.abs(sums) < CANCELLED * np.abs(weight * before)], column)
 
-    def _repair(self, coordinates: Ints, rows: Mapping[str, Row]) -> None:
+    def _repair(self, coordinates: Ints, column: Column) -> None:
         """Sum anew where a far larger value left, which takes the digits of the others with it. Rare, O(n) each."""
         if coordinates.size:
             self.sums[coordinates] = 0.0
             for node, weight in self.weights.items():
-                if node in rows:
-                    known = rows[node].values()[coordinates]
+                known = column(node, coordinates)
+                if known is not None:
                     self.sums[coordinates] += self._blocks.at(weight, coordinates) * known
+
+    def state(self) -> Tree:
+        """All of it."""
+        weights = np.array(list(self.weights.values())).reshape(len(self.weights), -1)
+        return {"nodes": list(self.weights), "weights": weights, "sums": self.sums}
+
+    def restore(self, state: Tree) -> None:
+        """Be as it was."""
+        self.weights = dict(zip(names_in(state, "nodes"), array_in(state, "weights"), strict=True))
+        self.sums = array_in(state, "sums")

@@ -11,9 +11,11 @@ import numpy as np
 from sparsemean.memory.base import Arrival, Facts, Memory, Recollection, Setting
 from sparsemean.memory.fit import unit_pair, unit_ratio
 from sparsemean.memory.per_node import LastValues
-from sparsemean.memory.table import Row, Table
+from sparsemean.memory.rows import Row
+from sparsemean.memory.table import Table
 from sparsemean.payload import Doubles, Floats, Ints, Part, Payload
 from sparsemean.theory.arguments import whole
+from sparsemean.tree import Tree, array_in, branch
 
 ROUNDING = 1e-9  # of running sums: B − c below this is 0, and says nothing of g
 
@@ -45,26 +47,23 @@ class Heard(Row):
     """1 where the node was heard, else 0."""
 
     def __init__(self, dim: int) -> None:
-        self._heard = np.zeros(dim, np.uint8)
+        super().__init__(heard=np.zeros(dim, np.uint8))
 
     def values(self) -> Floats:
-        return self._heard  # type: ignore[return-value]  # a float of eight bits would do, and there is none
+        return self.arrays["heard"]  # a float of eight bits would do, and there is none
 
     def expected(self, coordinates: Ints) -> Floats:
         return self.values()[coordinates]
 
-    def receive(self, part: Part) -> None:
-        self._heard[part.coordinates] = 1
-
-    def clear(self, coordinates: Ints) -> None:
-        self._heard[coordinates] = 0
+    def receive(self, at: Ints | slice, part: Part) -> None:
+        self.arrays["heard"][at] = 1
 
 
 class _Both(Recollection):
     def __init__(self, setting: Setting, forget_after: int | None) -> None:
         self._blocks = setting.blocks
-        self._last = Table(setting.blocks, partial(LastValues, setting.dtype), forget_after, everyone=True)
-        self._heard = Table(setting.blocks, Heard, forget_after, everyone=True)
+        self._last = Table(setting, partial(LastValues, setting.dtype), forget_after, everyone=True, name="last")
+        self._heard = Table(setting, Heard, forget_after, everyone=True, name="heard")
         self._common = np.zeros(setting.blocks.dim)
         blocks = len(setting.blocks.sizes)
         self._together, self._own, self._unheard = np.ones(blocks), np.zeros(blocks), np.ones(blocks)
@@ -130,6 +129,10 @@ class _Both(Recollection):
         self._average()
         self._clear()
 
+    def settle(self) -> None:
+        self._last.settle()
+        self._heard.settle()
+
     def _average(self) -> None:
         number = self._heard.everyone()
         self._common = np.divide(self._last.everyone(), number, out=np.zeros(self._blocks.dim), where=number > 0)
@@ -139,3 +142,24 @@ class _Both(Recollection):
         self._heard.forget(node)
         if not self._heard.pending:  # what was subtracted from values in the open round has to be added again
             self._average()
+
+    @property
+    def node_bytes(self) -> int:
+        return self._last.node_bytes + self._heard.node_bytes
+
+    def changes(self) -> Tree:
+        return {"last": self._last.changes(), "heard": self._heard.changes()}
+
+    def redo(self, changes: Tree) -> None:
+        self._last.redo(branch(changes, "last"))
+        self._heard.redo(branch(changes, "heard"))
+
+    def state(self) -> Tree:
+        coefficients = np.stack([self._together, self._own, self._unheard])
+        return {"last": self._last.state(), "heard": self._heard.state(), "coefficients": coefficients}
+
+    def restore(self, state: Tree) -> None:
+        self._last.restore(branch(state, "last"))
+        self._heard.restore(branch(state, "heard"))
+        self._together, self._own, self._unheard = array_in(state, "coefficients")
+        self._average()

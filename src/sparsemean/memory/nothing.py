@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from sparsemean.memory.base import Arrival, Facts, Memory, Recollection, Setting
 from sparsemean.payload import Doubles, Ints
+from sparsemean.tree import Tree
 
 
 @dataclass(frozen=True)
@@ -41,4 +42,23 @@ class _Blank(Recollection):
         pass
 
     def forget(self, node: str) -> None:
+        pass
+
+    def settle(self) -> None:
+        pass
+
+    @property
+    def node_bytes(self) -> int:
+        return 0
+
+    def changes(self) -> Tree:
+        return None
+
+    def redo(self, changes: Tree) -> None:
+        pass
+
+    def state(self) -> Tree:
+        return None
+
+    def restore(self, state: Tree) -> None:
         pass

@@ -10,7 +10,8 @@ import numpy as np
 from sparsemean.encoders import Difference
 from sparsemean.errors import IncompatibleScheme
 from sparsemean.memory.base import Facts, Memory, Recollection, Setting
-from sparsemean.memory.table import Row, Table
+from sparsemean.memory.rows import Row
+from sparsemean.memory.table import Table
 from sparsemean.payload import Floats, Ints, Part
 
 
@@ -25,24 +26,21 @@ class Offset(Memory):
     def start(self, setting: Setting) -> Recollection:
         if not isinstance(setting.encoder, Difference):
             raise IncompatibleScheme(f"Offset follows the state of a Difference encoder, not {setting.encoder!r}")
-        return Table(setting.blocks, partial(NodeState, setting.encoder.step_in(setting.blocks.dim)))
+        return Table(setting, partial(NodeState, setting.encoder.step_in(setting.blocks.dim)))
 
 
 class NodeState(Row):
     """h_i as the node has it: the same additions in the same order."""
 
     def __init__(self, step: float, dim: int) -> None:
+        super().__init__(h=np.zeros(dim))
         self._step = step
-        self._h = np.zeros(dim)
 
     def values(self) -> Floats:
-        return self._h
+        return self.arrays["h"]
 
     def expected(self, coordinates: Ints) -> float:
         return 0.0
 
-    def receive(self, part: Part) -> None:
-        self._h[part.coordinates] += self._step * part.scale * part.values.astype(np.float64)
-
-    def clear(self, coordinates: Ints) -> None:
-        self._h[coordinates] = 0.0
+    def receive(self, at: Ints | slice, part: Part) -> None:
+        self.arrays["h"][at] += self._step * part.scale * part.values.astype(np.float64)

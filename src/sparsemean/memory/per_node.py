@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from sparsemean.memory.base import Facts, Memory, Recollection, Setting
-from sparsemean.memory.table import Row, Table
+from sparsemean.memory.rows import Row
+from sparsemean.memory.table import Table
 from sparsemean.payload import Floats, Ints, Part
 from sparsemean.theory.arguments import whole
 
@@ -29,23 +30,20 @@ class PerNode(Memory):
         return Facts(needs_raw=True, per_node=True, verbatim=True, forgets=self.forget_after is not None)
 
     def start(self, setting: Setting) -> Recollection:
-        return Table(setting.blocks, partial(LastValues, setting.dtype), self.forget_after)
+        return Table(setting, partial(LastValues, setting.dtype), self.forget_after)
 
 
 class LastValues(Row):
     """The last value at each coordinate."""
 
     def __init__(self, dtype: np.dtype[np.floating[Any]], dim: int) -> None:
-        self._last = np.zeros(dim, dtype)
+        super().__init__(last=np.zeros(dim, dtype))
 
     def values(self) -> Floats:
-        return self._last
+        return self.arrays["last"]
 
     def expected(self, coordinates: Ints) -> Floats:
-        return self._last[coordinates]
+        return self.arrays["last"][coordinates]
 
-    def receive(self, part: Part) -> None:
-        self._last[part.coordinates] = part.values
-
-    def clear(self, coordinates: Ints) -> None:
-        self._last[coordinates] = 0.0
+    def receive(self, at: Ints | slice, part: Part) -> None:
+        self.arrays["last"][at] = part.values

@@ -9,6 +9,7 @@ import numpy as np
 
 from sparsemean.memory.base import Arrival, Facts, Memory, Recollection, Setting
 from sparsemean.payload import Doubles, Ints
+from sparsemean.tree import Tree, array_in
 
 
 @dataclass(frozen=True)
@@ -51,3 +52,22 @@ class _Previous(Recollection):
 
     def forget(self, node: str) -> None:
         pass
+
+    def settle(self) -> None:
+        pass
+
+    @property
+    def node_bytes(self) -> int:
+        return 0
+
+    def changes(self) -> Tree:
+        return None
+
+    def redo(self, changes: Tree) -> None:
+        pass
+
+    def state(self) -> Tree:
+        return {"estimate": self.estimate}
+
+    def restore(self, state: Tree) -> None:
+        self.estimate = array_in(state, "estimate")

@@ -11,6 +11,7 @@ from sparsemean.blocks import Blocks
 from sparsemean.memory.base import Arrival, Facts, Memory, Recollection, Setting
 from sparsemean.memory.fit import unit_ratio
 from sparsemean.payload import Doubles, Ints
+from sparsemean.tree import Tree, array_in
 
 
 @dataclass(frozen=True)
@@ -71,3 +72,23 @@ class _Averages(Recollection):
 
     def forget(self, node: str) -> None:
         pass
+
+    def settle(self) -> None:
+        pass
+
+    @property
+    def node_bytes(self) -> int:
+        return 0
+
+    def changes(self) -> Tree:
+        return None
+
+    def redo(self, changes: Tree) -> None:
+        pass
+
+    def state(self) -> Tree:
+        return {"average": self._average, "factor": self._factor}
+
+    def restore(self, state: Tree) -> None:
+        self._average, self._factor = array_in(state, "average"), array_in(state, "factor")
+        self._expected = self._blocks.spread(self._factor) * self._average

@@ -2,57 +2,57 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from sparsemean.blocks import Blocks
-from sparsemean.memory.base import Arrival, Recollection
+from sparsemean.memory.base import Arrival, Recollection, Setting
 from sparsemean.memory.column_sums import ColumnSums
+from sparsemean.memory.rows import Change, Row, clear, picked, put
 from sparsemean.payload import Doubles, Floats, Ints, Part
+from sparsemean.tree import Tree, array_in, branch, names_in
 
-
-class Row(ABC):
-    """What is known of one node."""
-
-    @abstractmethod
-    def values(self) -> Floats:
-        """b_i: what this row adds to the mean of the memory."""
-
-    @abstractmethod
-    def expected(self, coordinates: Ints) -> Floats | float:
-        """What is subtracted from values sent at these coordinates."""
-
-    @abstractmethod
-    def receive(self, part: Part) -> None:
-        """Take in the values of one part."""
-
-    @abstractmethod
-    def clear(self, coordinates: Ints) -> None:
-        """Forget these coordinates."""
+SEEN = "seen"  # the array of a row that says when it was last written: round + 1, 0 for never
 
 
 class Table(Recollection):
-    """Rows by node. ``_present`` sums the rows of those in the round, ``_everyone``, where asked for, all alike."""
+    """Rows by node. ``_present`` sums the rows of those in the round, ``_everyone``, where asked for, all alike.
+
+    ``learn`` computes what rows will hold and leaves them as they are; ``settle`` writes it into them. So whoever keeps
+    rows on a disk can first make sure that the change is known there.
+    """
 
     def __init__(
         self,
-        blocks: Blocks,
+        setting: Setting,
         make_row: Callable[[int], Row],
         forget_after: int | None = None,
         everyone: bool = False,
+        name: str = "rows",
     ) -> None:
-        self._blocks = blocks
+        self._blocks = setting.blocks
         self._make_row = make_row
         self._forget_after = forget_after
+        self._section = setting.shelf.section(name, self._new())
         self._rows: dict[str, Row] = {}
-        self._present = ColumnSums(blocks)
-        self._everyone = ColumnSums(blocks) if everyone else None
+        self._places: dict[str, int] = {}
+        self._present = ColumnSums(setting.blocks)
+        self._everyone = ColumnSums(setting.blocks) if everyone else None
         self._pending: list[Arrival] = []
-        self._seen: dict[str, Ints] = {}
+        self._changes: dict[str, list[Change]] = {}
+        self._fresh: list[str] = []
         self._received: deque[tuple[int, str, Ints]] = deque()
+
+    def _new(self) -> Row:
+        row = self._make_row(self._blocks.dim)
+        if self._forget_after is not None:
+            row.arrays[SEEN] = np.zeros(self._blocks.dim, np.int64)
+        return row
+
+    @property
+    def node_bytes(self) -> int:
+        return sum(array.nbytes for array in self._new().arrays.values())
 
     def expected(self, node: str, coordinates: Ints) -> Doubles | float:
         row = self._rows.get(node)
@@ -71,12 +71,16 @@ class Table(Recollection):
 
     def mean(self, weights: Mapping[str, Doubles]) -> Doubles:
         for node in [node for node in self._present.weights if node not in weights]:
-            self._present.reweigh(node, np.zeros(len(self._blocks.sizes)), self._rows)
+            self._reweigh(self._present, node, np.zeros(len(self._blocks.sizes)))
         for node, weight in weights.items():
-            self._present.reweigh(node, weight, self._rows)
+            self._reweigh(self._present, node, weight)
         total = np.sum(list(weights.values()), axis=0)
         inverse = np.divide(1.0, total, out=np.zeros_like(total), where=total > 0)
         return self._present.sums * self._blocks.spread(inverse)
+
+    def _reweigh(self, sums: ColumnSums, node: str, weight: Doubles) -> None:
+        row = self._rows.get(node)
+        sums.reweigh(node, weight, None if row is None else row.values(), self._column)
 
     def everyone(self) -> Doubles:
         """Σ_i b_i over all rows, whoever takes part."""
@@ -92,48 +96,132 @@ class Table(Recollection):
 
     def learn(self, round: int, estimate: Doubles | None) -> None:
         for arrival in self._pending:
-            row = self._row(arrival.node)
-            for part in arrival.payload.parts if arrival.payload else ():
-                before = row.values()[part.coordinates].astype(np.float64)
-                row.receive(part)
-                self._carry(arrival.node, part.coordinates, before)
-                self._note(round, arrival.node, part.coordinates)
+            self._receive(round, arrival)
         self._pending = []
         self._expire(round)
 
-    def _row(self, node: str) -> Row:
+    def _receive(self, round: int, arrival: Arrival) -> None:
+        node, parts = arrival.node, arrival.payload.parts if arrival.payload else ()
         if node not in self._rows:
-            self._rows[node] = self._make_row(self._blocks.dim)
-            if self._everyone is not None:
-                self._everyone.reweigh(node, np.ones(len(self._blocks.sizes)), self._rows)
-        return self._rows[node]
-
-    def forget(self, node: str) -> None:
-        if node in self._rows:
-            for sums in self._kept():
-                sums.reweigh(node, np.zeros(len(self._blocks.sizes)), self._rows)
-            del self._rows[node]
-            self._seen.pop(node, None)
-
-    def _kept(self) -> list[ColumnSums]:
-        return [self._present] if self._everyone is None else [self._present, self._everyone]
-
-    def _carry(self, node: str, coordinates: Ints, before: Doubles) -> None:
-        for sums in self._kept():
-            sums.carry(node, coordinates, before, self._rows)
-
-    def _note(self, round: int, node: str, coordinates: Ints) -> None:
+            self._add(node)
+        if not parts:
+            return
+        at = _touched(parts)
+        entries = picked(self._rows[node], at)
+        before = entries.values().astype(np.float64)
+        for part in parts:
+            entries.receive(slice(None) if len(parts) == 1 else np.searchsorted(at, part.coordinates), part)
         if self._forget_after is not None:
-            seen = self._seen.setdefault(node, np.full(self._blocks.dim, -1, np.int64))
-            seen[coordinates] = round
-            self._received.append((round, node, coordinates))
+            entries.arrays[SEEN][:] = round + 1
+            self._received.append((round, node, at))
+        self._change(Change(node, at, entries), before)
+
+    def _add(self, node: str) -> None:
+        self._rows[node] = self._new()
+        self._places[node] = self._section.reserve()
+        self._fresh.append(node)
+        if self._everyone is not None:
+            self._everyone.weights[node] = np.ones(len(self._blocks.sizes))  # of a row that is still 0 throughout
+
+    def _change(self, change: Change, before: Doubles) -> None:
+        self._changes.setdefault(change.node, []).append(change)
+        for sums in self._sums():
+            sums.carry(change.node, change.at, before, change.entries.values(), self._column)
+
+    def _latest(self, node: str, at: Ints) -> Row:
+        """What the row of a node will hold at these coordinates, with all changes so far."""
+        entries = picked(self._rows[node], at)
+        for change in self._changes.get(node, ()):
+            change.onto(at, entries)
+        return entries
+
+    def _column(self, node: str, at: Ints) -> Floats | None:
+        return self._latest(node, at).values() if node in self._rows else None
 
     def _expire(self, round: int) -> None:
         """Clear what was last received ``forget_after`` rounds ago: only those coordinates are looked at."""
         while self._forget_after is not None and self._received and self._received[0][0] <= round - self._forget_after:
             received, node, coordinates = self._received.popleft()
-            if node in self._seen:
-                old = coordinates[self._seen[node][coordinates] == received]
-                before = self._rows[node].values()[old].astype(np.float64)
-                self._rows[node].clear(old)
-                self._carry(node, old, before)
+            if node in self._rows:
+                old = coordinates[self._latest(node, coordinates).arrays[SEEN] == received + 1]
+                entries = self._latest(node, old)
+                before = entries.values().astype(np.float64)
+                clear(entries)
+                self._change(Change(node, old, entries), before)
+
+    def settle(self) -> None:
+        for node in self._fresh:
+            self._section.renew(self._places[node], self._rows[node])
+        for node, changes in self._changes.items():
+            for change in changes:
+                put(self._rows[node], change.at, change.entries)
+        self._fresh, self._changes = [], {}
+
+    def forget(self, node: str) -> None:
+        if node in self._rows:
+            for sums in self._sums():
+                self._reweigh(sums, node, np.zeros(len(self._blocks.sizes)))
+            del self._rows[node]
+            self._section.release(self._places.pop(node))
+
+    def _sums(self) -> list[ColumnSums]:
+        return [self._present] if self._everyone is None else [self._present, self._everyone]
+
+    def changes(self) -> Tree:
+        written = [change for changes in self._changes.values() for change in changes]
+        names = self._new().arrays if written else ()
+        return {
+            "fresh": np.array([self._places[node] for node in self._fresh], np.int64),
+            "places": np.array([self._places[change.node] for change in written], np.int64),
+            "sizes": np.array([change.at.size for change in written], np.int64),
+            "at": np.concatenate([change.at for change in written]) if written else np.empty(0, np.int64),
+            "arrays": {
+                name: np.concatenate([change.entries.arrays[name] for change in written], axis=-1) for name in names
+            },
+        }
+
+    def redo(self, changes: Tree) -> None:
+        row = self._new()
+        for place in array_in(changes, "fresh").tolist():
+            self._section.renew(place, row)
+        ends = np.cumsum(array_in(changes, "sizes"))
+        places, every = array_in(changes, "places").tolist(), branch(changes, "arrays")
+        for place, end, size in zip(places, ends.tolist(), array_in(changes, "sizes").tolist(), strict=True):
+            here = slice(end - size, end)
+            self._section.attach(place, row)
+            for name, array in row.arrays.items():
+                array[..., array_in(changes, "at")[here]] = array_in(every, name)[..., here]
+
+    def state(self) -> Tree:
+        return {
+            "nodes": list(self._rows),
+            "places": np.array([self._places[node] for node in self._rows], np.int64),
+            "sums": [sums.state() for sums in self._sums()],
+            "received": {
+                "rounds": np.array([received for received, _, _ in self._received], np.int64),
+                "nodes": [node for _, node, _ in self._received],
+                "sizes": np.array([at.size for _, _, at in self._received], np.int64),
+                "at": np.concatenate([at for _, _, at in self._received] or [np.empty(0, np.int64)]),
+            },
+        }
+
+    def restore(self, state: Tree) -> None:
+        self._places = dict(zip(names_in(state, "nodes"), array_in(state, "places").tolist(), strict=True))
+        self._section.restore(self._places.values())
+        self._rows = {node: self._new() for node in self._places}
+        for node, place in self._places.items():
+            self._section.attach(place, self._rows[node])
+        sums = branch(state, "sums")
+        for each, saved in zip(self._sums(), sums if isinstance(sums, list) else [], strict=True):
+            each.restore(saved)
+        received = branch(state, "received")
+        ends = np.cumsum(array_in(received, "sizes"))[:-1]
+        at = np.split(array_in(received, "at"), ends) if names_in(received, "nodes") else []
+        self._received = deque(zip(array_in(received, "rounds").tolist(), names_in(received, "nodes"), at, strict=True))
+
+
+def _touched(parts: tuple[Part, ...]) -> Ints:
+    """The coordinates of all parts, each once; those of a single part as they stand."""
+    if len(parts) == 1:
+        return parts[0].coordinates
+    return np.unique(np.concatenate([part.coordinates for part in parts]))

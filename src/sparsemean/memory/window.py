@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from sparsemean.memory.base import Facts, Memory, Recollection, Setting
-from sparsemean.memory.table import Row, Table
+from sparsemean.memory.rows import Row
+from sparsemean.memory.table import Table
 from sparsemean.payload import Floats, Ints, Part
 from sparsemean.theory.arguments import whole
 
@@ -31,32 +32,24 @@ class Window(Memory):
         return Facts(needs_raw=True, per_node=True, verbatim=self.size == 1, forgets=self.forget_after is not None)
 
     def start(self, setting: Setting) -> Recollection:
-        return Table(setting.blocks, partial(Ring, setting.dtype, self.size), self.forget_after)
+        return Table(setting, partial(Ring, setting.dtype, self.size), self.forget_after)
 
 
 class Ring(Row):
     """The last few values at each coordinate, and their average."""
 
     def __init__(self, dtype: np.dtype[np.floating[Any]], size: int, dim: int) -> None:
-        self._ring = np.zeros((size, dim), dtype)
-        self._received = np.zeros(dim, np.int32)
-        self._average = np.zeros(dim)
+        super().__init__(ring=np.zeros((size, dim), dtype), received=np.zeros(dim, np.int32), average=np.zeros(dim))
 
     def values(self) -> Floats:
-        return self._average
+        return self.arrays["average"]
 
     def expected(self, coordinates: Ints) -> Floats:
-        return self._average[coordinates]
+        return self.arrays["average"][coordinates]
 
-    def receive(self, part: Part) -> None:
-        at = part.coordinates
-        self._ring[self._received[at] % len(self._ring), at] = part.values
-        self._received[at] += 1
-        self._average[at] = self._ring[:, at].sum(axis=0, dtype=np.float64) / np.minimum(
-            self._received[at], len(self._ring)
-        )
-
-    def clear(self, coordinates: Ints) -> None:
-        self._ring[:, coordinates] = 0.0
-        self._received[coordinates] = 0
-        self._average[coordinates] = 0.0
+    def receive(self, at: Ints | slice, part: Part) -> None:
+        ring, received, average = (self.arrays[name] for name in ("ring", "received", "average"))
+        at = np.arange(average.size)[at]
+        ring[received[at] % len(ring), at] = part.values
+        received[at] += 1
+        average[at] = ring[:, at].sum(axis=0, dtype=np.float64) / np.minimum(received[at], len(ring))

@@ -12,6 +12,7 @@ from sparsemean import __version__
 from sparsemean.errors import SparseMeanError
 from sparsemean.lab.cli.bench import bench_command
 from sparsemean.lab.cli.compare import compare_command
+from sparsemean.lab.cli.journal import inspect_command, verify_command
 from sparsemean.lab.cli.reproduce import reproduce_command
 from sparsemean.lab.cli.schemes import schemes_command
 from sparsemean.lab.cli.theory import theory_command
@@ -27,6 +28,8 @@ app.command("reproduce")(reproduce_command)
 app.command("theory")(theory_command)
 app.command("schemes")(schemes_command)
 app.command("bench")(bench_command)
+app.command("inspect")(inspect_command)
+app.command("verify")(verify_command)
 
 
 def _version(wanted: bool) -> None:

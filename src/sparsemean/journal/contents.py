@@ -1,0 +1,119 @@
+"""What is in a journal, and whether it is whole; for people, and without disturbing the server that writes it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sparsemean.errors import DamagedJournal, InvalidInput, JournalError
+from sparsemean.journal.journal import BINDING, STATE, SYNCED
+from sparsemean.journal.log import ENDS, NAME, Log, Record
+from sparsemean.journal.mapped_rows import SUFFIX
+from sparsemean.journal.written_tree import read_tree
+from sparsemean.tree import Tree
+from sparsemean.wire import frame
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """A journal at a glance: ``waiting`` are the nodes in the open round, ``known`` is how many are remembered."""
+
+    run: dict[str, Any]
+    missing: str
+    clip: list[float | None] | None
+    open_round: int
+    waiting: tuple[str, ...]
+    waiting_bytes: int
+    known: int
+    kept_rounds: tuple[int, ...]
+    state_bytes: int
+    rows_bytes: int
+    log_bytes: int
+
+
+def contents(folder: Path | str) -> Contents:
+    """What a journal holds."""
+    path, log = _opened(folder)
+    try:
+        facts = json.loads(log.facts()[BINDING])
+        end, state = _last_state(path, log)
+        open_round = state["round"] if isinstance(state, dict) else None
+        accepted = [record for record in log.records(end) if record.kind == "accept"]
+        ended = [record.round for record in log.records() if record.kind in ENDS]
+        known = state["known"] if isinstance(state, dict) else None
+        return Contents(
+            run=facts["run"],
+            missing=facts["missing"],
+            clip=facts["clip"],
+            open_round=open_round if isinstance(open_round, int) else (accepted[0].round if accepted else 0),
+            waiting=tuple(record.node for record in accepted),
+            waiting_bytes=sum(len(record.payload) for record in accepted),
+            known=len(known["nodes"]) if isinstance(known, dict) and isinstance(known["nodes"], list) else 0,
+            kept_rounds=tuple(ended),
+            state_bytes=_size(path, f"*{STATE}"),
+            rows_bytes=_size(path, f"*{SUFFIX}"),
+            log_bytes=_size(path, f"{NAME}*"),
+        )
+    finally:
+        log.close()
+
+
+def faults(folder: Path | str) -> list[str]:
+    """Everything that is wrong with a journal, in words; empty where each record, state and change can be read."""
+    path, log = _opened(folder)
+    try:
+        return list(_faults(path, log))
+    finally:
+        log.close()
+
+
+def _faults(path: Path, log: Log) -> Iterator[str]:
+    try:
+        yield from log.integrity()
+        before: Record | None = None
+        for record in log.records():
+            yield from _record_faults(record, before)
+            before = record
+        _last_state(path, log)
+        for changes in log.changes(int(log.facts().get(SYNCED, -1))):
+            read_tree(changes)
+    except JournalError as error:
+        yield str(error)
+
+
+def _record_faults(record: Record, before: Record | None) -> Iterator[str]:
+    if before is not None and record.sequence != before.sequence + 1:
+        yield f"records between {before.sequence} and {record.sequence} are missing"
+    if before is not None and record.round != before.round + (before.kind in ENDS):
+        yield f"record {record.sequence} is of round {record.round}, after round {before.round}"
+    if record.kind == "accept":
+        try:
+            header, _ = frame.unpack(memoryview(record.payload))
+            if header.round != record.round:
+                yield f"record {record.sequence} of round {record.round} holds a payload of round {header.round}"
+        except ValueError as error:
+            yield f"record {record.sequence}: {error}"
+
+
+def _opened(folder: Path | str) -> tuple[Path, Log]:
+    path = Path(folder)
+    if not (path / NAME).is_file():
+        raise InvalidInput(f"{path} is no journal; give the folder that Server(run, journal=…) was given")
+    return path, Log(path, reading=True)
+
+
+def _last_state(path: Path, log: Log) -> tuple[int, Tree]:
+    end = log.last(ENDS)
+    if end is None:
+        return -1, None
+    try:
+        return end, read_tree((path / f"{end}{STATE}").read_bytes())
+    except FileNotFoundError:
+        raise DamagedJournal(f"the state after record {end} is missing; restore a copy of the journal") from None
+
+
+def _size(path: Path, pattern: str) -> int:
+    return sum(file.stat().st_size for file in path.glob(pattern))

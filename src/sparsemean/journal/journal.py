@@ -1,0 +1,193 @@
+"""The journal of a server: what it accepted, its state after each round, and the order that makes both safe.
+
+A round ends in this order: the state is written aside, synced and renamed; one transaction appends the end of the round
+and what it will write into rows; only then are the rows written. Whenever the process dies, either the transaction is
+there, and the rows can be written again from it, or it is not, and the round is still open with all it had accepted.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sparsemean.errors import ForeignJournal, JournalError
+from sparsemean.journal.log import ENDS, Kind, Log, Record, guarded
+from sparsemean.journal.mapped_rows import MappedShelf
+from sparsemean.journal.written_tree import read_tree, written
+from sparsemean.memory.rows import Shelf
+from sparsemean.tree import Tree
+
+VERSION = 1
+KEPT_ROUNDS = 2  # ended rounds whose payloads stay, for those who want to look
+UNSYNCED = 1 << 28  # bytes of changes to rows after which the rows themselves are synced
+STATE, ASIDE, LOCK = ".state", ".aside", "lock"
+BINDING, SYNCED = "binding", "synced"
+
+log = logging.getLogger("sparsemean.journal")
+
+
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    """The state after the last round, what rounds wrote into rows that are not synced, and the open round."""
+
+    state: Tree
+    changes: Iterator[Tree]
+    records: Iterator[Record]
+
+
+class Journal:
+    """A folder that one server at a time writes to; ``binding`` says what that server must agree on with it."""
+
+    def __init__(self, folder: Path, binding: dict[str, Any], durable_accepts: bool) -> None:
+        self._folder = folder
+        self._durable_accepts = durable_accepts
+        with guarded("opened"):
+            folder.mkdir(parents=True, exist_ok=True)
+            self._lock = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            _lock(self._lock, folder)
+            self._log = Log(folder)
+            self._bind(json.loads(json.dumps(binding)))
+            self._sequence = -1 if (last := self._log.last()) is None else last
+            self._synced = int(self._log.facts().get(SYNCED, -1))
+            self._shelf = MappedShelf(folder)
+        except BaseException:
+            os.close(self._lock)
+            raise
+        self._unsynced, self._started = 0, self._synced
+        self._syncing: threading.Thread | None = None
+
+    def _bind(self, binding: dict[str, Any]) -> None:
+        found = self._log.facts().get(BINDING)
+        if found is None:
+            with self._log.change(durable=True):
+                self._log.note(BINDING, json.dumps({"version": VERSION, **binding}))
+            return
+        held = json.loads(found)
+        if held.pop("version", None) != VERSION:
+            raise ForeignJournal(f"{self._folder} was written by another release; open it with that one")
+        for name in binding:
+            if held.get(name) != binding[name]:
+                raise ForeignJournal(
+                    f"{self._folder} is the journal of a server with {name} = {json.dumps(held.get(name))}, "
+                    f"not {json.dumps(binding[name])}; give each server a folder of its own"
+                )
+
+    @property
+    def shelf(self) -> Shelf:
+        """Where rows of memory stand."""
+        return self._shelf
+
+    def recovered(self) -> Recovered:
+        """What to go on from, with a new shelf."""
+        end = self._log.last(ENDS)
+        self._join()
+        self._shelf.close()
+        self._shelf = MappedShelf(self._folder)
+        for path in self._folder.iterdir():
+            if path.suffix == ASIDE or (path.suffix == STATE and path.stem != str(end)):
+                path.unlink()  # of a round that did not end, or of an earlier one
+        changes = map(read_tree, self._log.changes(self._synced))
+        if end is None:
+            return Recovered(None, changes, self._log.records())
+        return Recovered(self._read_state(end), changes, self._log.records(after=end))
+
+    def accept(self, round: int, offers: Sequence[tuple[str, bytes, bytes]]) -> None:
+        """Append accepted payloads, as (node, weight, payload): all of them, or none and an error."""
+        with self._log.change(self._durable_accepts):
+            for number, (node, weight, payload) in enumerate(offers):
+                self._log.add(Record(self._sequence + 1 + number, "accept", round, node, weight, payload))
+        self._sequence += len(offers)
+
+    def forget(self, round: int, node: str) -> None:
+        """Append that a node was forgotten."""
+        with self._log.change(self._durable_accepts):
+            self._log.add(Record(self._sequence + 1, "forget", round, node))
+        self._sequence += 1
+
+    def end(self, kind: Kind, round: int, state: Tree, changes: Tree) -> None:
+        """Append the end of a round, after which ``changes`` may be written into rows."""
+        sequence, pieces = self._sequence + 1, [] if changes is None else written(changes)
+        self._write_state(sequence, state)
+        synced = self._synced if self._syncing is None or self._syncing.is_alive() else self._started
+        with self._log.change(durable=True):
+            self._log.add(Record(sequence, kind, round))
+            self._log.add_changes(sequence, pieces)
+            self._log.drop_records(before_round=round - KEPT_ROUNDS + 1)
+            self._log.drop_changes(up_to=synced)
+            self._log.note(SYNCED, str(synced))
+        self._sequence = sequence
+        if synced != self._synced:
+            self._synced, self._syncing = synced, None
+        self._unsynced += sum(map(len, pieces))
+        for path in self._folder.glob(f"*{STATE}"):
+            if path.stem != str(sequence):
+                path.unlink(missing_ok=True)
+
+    def settled(self) -> None:
+        """The rows are written; now and then they are synced, meanwhile."""
+        self._shelf.rest()
+        if self._unsynced > UNSYNCED and self._syncing is None:
+            self._started, self._unsynced = self._sequence, 0
+            self._syncing = threading.Thread(target=self._sync, name="sparsemean-journal-sync", daemon=True)
+            self._syncing.start()
+
+    def _sync(self) -> None:
+        try:
+            self._shelf.sync()
+        except JournalError:
+            log.exception("rows could not be synced; their changes stay in the log")
+            self._started = self._synced
+
+    def _state(self, sequence: int) -> Path:
+        return self._folder / f"{sequence}{STATE}"
+
+    def _write_state(self, sequence: int, state: Tree) -> None:
+        aside = self._folder / f"{sequence}{ASIDE}"
+        with guarded("written"):
+            with aside.open("wb") as file:
+                file.writelines(written(state))
+                file.flush()
+                os.fsync(file.fileno())
+            aside.replace(self._state(sequence))
+            _sync_folder(self._folder)
+
+    def _read_state(self, sequence: int) -> Tree:
+        with guarded("read"):
+            return read_tree(self._state(sequence).read_bytes())
+
+    def _join(self) -> None:
+        if self._syncing is not None:
+            self._syncing.join()
+
+    def close(self) -> None:
+        """Let another server have it."""
+        self._join()
+        self._shelf.close()
+        self._log.close()
+        os.close(self._lock)
+
+
+def _lock(file: int, folder: Path) -> None:
+    try:
+        import fcntl
+    except ImportError:
+        raise JournalError("journals need a POSIX system, such as Linux or macOS") from None
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        raise JournalError(f"{folder} is in use by another server; close it first") from None
+
+
+def _sync_folder(folder: Path) -> None:
+    file = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(file)
+    finally:
+        os.close(file)

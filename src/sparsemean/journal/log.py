@@ -1,0 +1,175 @@
+"""The log: what happened, in order, in an SQLite database; a record is whole or not there at all."""
+
+from __future__ import annotations
+
+import sqlite3
+import struct
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from sparsemean.errors import DamagedJournal, JournalError
+
+Kind = Literal["accept", "forget", "close", "skip"]
+ENDS: tuple[Kind, ...] = ("close", "skip")
+PIECE = 1 << 26  # SQLite takes blobs up to a billion bytes; longer ones than this are cut
+NAME = "log.sqlite"
+SCHEMA = """
+CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL);
+CREATE TABLE records (
+    sequence INTEGER PRIMARY KEY, kind TEXT NOT NULL, round INTEGER NOT NULL, node TEXT NOT NULL,
+    weight BLOB NOT NULL, length INTEGER NOT NULL, checksum INTEGER NOT NULL
+);
+CREATE UNIQUE INDEX once ON records (round, node) WHERE kind = 'accept';
+CREATE TABLE payloads (sequence INTEGER, piece INTEGER, bytes BLOB NOT NULL, PRIMARY KEY (sequence, piece));
+CREATE TABLE changes (sequence INTEGER, piece INTEGER, bytes BLOB NOT NULL, PRIMARY KEY (sequence, piece));
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One thing that happened; ``weight`` and ``payload`` are those of an accepted payload, else empty."""
+
+    sequence: int
+    kind: Kind
+    round: int
+    node: str = ""
+    weight: bytes = b""
+    payload: bytes = b""
+
+    @property
+    def checksum(self) -> int:
+        """CRC-32 of all of it."""
+        node = self.node.encode()
+        start = struct.pack("<qqII", self.sequence, self.round, len(node), len(self.weight))
+        return zlib.crc32(self.payload, zlib.crc32(b"".join((start, self.kind.encode(), node, self.weight))))
+
+
+class Log:
+    """The database of a journal, for one writer; ``reading=True`` never writes and needs no writer to be away."""
+
+    def __init__(self, folder: Path, reading: bool = False) -> None:
+        path = folder / NAME
+        with guarded("opened"):
+            where = f"{path.absolute().as_uri()}?mode={'ro' if reading else 'rwc'}"
+            self._database = sqlite3.connect(where, uri=True, isolation_level=None, check_same_thread=False)
+            if not reading:
+                self._database.execute("PRAGMA journal_mode = WAL")
+                self._database.execute(f"PRAGMA journal_size_limit = {PIECE}")
+                if not self._database.execute("SELECT 1 FROM sqlite_master").fetchone():
+                    with self._transaction():
+                        for statement in SCHEMA.split(";"):
+                            self._database.execute(statement)
+
+    def close(self) -> None:
+        """Give the files back."""
+        self._database.close()
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self._database.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self._database.execute("COMMIT")
+        except BaseException:
+            if self._database.in_transaction:
+                self._database.execute("ROLLBACK")
+            raise
+
+    @contextmanager
+    def change(self, durable: bool) -> Iterator[None]:
+        """All that is done within is done together or not at all; ``durable``: it also survives a power cut."""
+        with guarded("written"):
+            self._database.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
+            with self._transaction():
+                yield
+
+    def facts(self) -> dict[str, str]:
+        """What is noted about the journal itself."""
+        with guarded("read"):
+            return dict(self._database.execute("SELECT name, value FROM facts").fetchall())
+
+    def note(self, name: str, value: str) -> None:
+        """Note a fact, in place of an earlier one of this name."""
+        self._database.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", (name, value))
+
+    def add(self, record: Record) -> None:
+        """Append a record."""
+        row = (record.sequence, record.kind, record.round, record.node, record.weight)
+        length = len(record.payload)
+        self._database.execute("INSERT INTO records VALUES (?, ?, ?, ?, ?, ?, ?)", (*row, length, record.checksum))
+        self._add_pieces("payloads", record.sequence, [record.payload])
+
+    def add_changes(self, sequence: int, pieces: Sequence[bytes | memoryview]) -> None:
+        """Keep what a round writes into rows."""
+        self._add_pieces("changes", sequence, pieces)
+
+    def _add_pieces(self, table: str, sequence: int, pieces: Iterable[bytes | memoryview]) -> None:
+        cut = (memoryview(each)[at : at + PIECE] for each in pieces for at in range(0, len(each), PIECE))
+        self._database.executemany(
+            f"INSERT INTO {table} VALUES (?, ?, ?)", ((sequence, number, piece) for number, piece in enumerate(cut))
+        )
+
+    def records(self, after: int = -1) -> Iterator[Record]:
+        """All records with a later sequence, in order, each checked."""
+        with guarded("read"):
+            found = "SELECT sequence, kind, round, node, weight, length, checksum FROM records WHERE sequence > ?"
+            for *fields, length, checksum in self._database.execute(f"{found} ORDER BY sequence", (after,)):
+                sequence, kind, round, node, weight = fields
+                record = Record(sequence, kind, round, node, weight, self._pieces("payloads", sequence))
+                if length != len(record.payload) or checksum != record.checksum:
+                    raise DamagedJournal(f"record {record.sequence} of the journal is damaged; restore a copy of it")
+                yield record
+
+    def changes(self, after: int) -> Iterator[bytes]:
+        """What the rounds ended by later records wrote into rows, in order."""
+        with guarded("read"):
+            found = "SELECT DISTINCT sequence FROM changes WHERE sequence > ? ORDER BY sequence"
+            for (sequence,) in self._database.execute(found, (after,)).fetchall():
+                yield self._pieces("changes", sequence)
+
+    def _pieces(self, table: str, sequence: int) -> bytes:
+        found = f"SELECT bytes FROM {table} WHERE sequence = ? ORDER BY piece"
+        pieces = [piece for (piece,) in self._database.execute(found, (sequence,))]
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    def last(self, kinds: Sequence[Kind] = ("accept", "forget", *ENDS)) -> int | None:
+        """Sequence of the last record of these kinds."""
+        with guarded("read"):
+            marks = ", ".join("?" * len(kinds))
+            ((sequence,),) = self._database.execute(
+                f"SELECT max(sequence) FROM records WHERE kind IN ({marks})", tuple(kinds)
+            ).fetchall()
+            return None if sequence is None else int(sequence)
+
+    def drop_records(self, before_round: int) -> None:
+        """Forget what happened before this round."""
+        old = "SELECT sequence FROM records WHERE round < ?"
+        self._database.execute(f"DELETE FROM payloads WHERE sequence IN ({old})", (before_round,))
+        self._database.execute("DELETE FROM records WHERE round < ?", (before_round,))
+
+    def drop_changes(self, up_to: int) -> None:
+        """Forget what rounds wrote into rows that are safe by now."""
+        self._database.execute("DELETE FROM changes WHERE sequence <= ?", (up_to,))
+
+    def integrity(self) -> list[str]:
+        """What SQLite finds wrong with its own file."""
+        with guarded("read"):
+            found = [line for (line,) in self._database.execute("PRAGMA integrity_check").fetchall()]
+            return [] if found == ["ok"] else [f"{NAME}: {line}" for line in found]
+
+
+@contextmanager
+def guarded(done: str) -> Iterator[None]:
+    """Errors of files and of the database become ours."""
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        wrong = "file is not a database" in str(error) or "malformed" in str(error)
+        kind = DamagedJournal if wrong else JournalError
+        raise kind(f"the journal could not be {done}: {error}; nothing was changed") from error
+    except OSError as error:
+        raise JournalError(f"the journal could not be {done}: {error}; nothing was changed") from error

@@ -1,0 +1,55 @@
+"""inspect and verify: what is in a server's journal, and whether it is whole."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import typer
+
+from sparsemean.journal import contents, faults
+from sparsemean.lab.cli.output import print_json, print_table
+
+JOURNAL = typer.Argument(help="The folder given to Server(run, journal=…).", show_default=False)
+
+
+def inspect_command(
+    journal: Path = JOURNAL,
+    as_json: bool = typer.Option(False, "--json", help="Print JSON."),
+) -> None:
+    """Show what a server's journal holds; the server may be running."""
+    held = contents(journal)
+    if as_json:
+        print_json(dataclasses.asdict(held))
+        return
+    scheme = held.run["scheme"]
+    nodes = ", ".join(held.waiting[:10]) + (" …" if len(held.waiting) > 10 else "")
+    rows = {
+        "encoder": scheme["encoder"]["type"],
+        "decoder": scheme["decoder"]["type"],
+        "memory": scheme["memory"]["type"],
+        "values": scheme["values"],
+        "dimension": f"{held.run['dim']:,}",
+        "seed": str(held.run["seed"]),
+        "absent nodes": held.missing,
+        "clip": "none" if held.clip is None else f"norm {held.clip[0]}, value {held.clip[1]}",
+        "open round": str(held.open_round),
+        "accepted in it": f"{len(held.waiting):,}" + (f" ({nodes})" if nodes else ""),
+        "their bytes": f"{held.waiting_bytes:,}",
+        "nodes known": f"{held.known:,}",
+        "ended rounds kept": ", ".join(map(str, held.kept_rounds)) or "none",
+        "state, bytes": f"{held.state_bytes:,}",
+        "rows, bytes": f"{held.rows_bytes:,}",
+        "log, bytes": f"{held.log_bytes:,}",
+    }
+    print_table(("what", "is"), rows.items())
+
+
+def verify_command(journal: Path = JOURNAL) -> None:
+    """Check every record, payload, state and change of a journal; exit code 1 if something is wrong."""
+    found = faults(journal)
+    for fault in found:
+        typer.echo(fault)
+    if found:
+        raise typer.Exit(1)
+    typer.echo("every record is whole")

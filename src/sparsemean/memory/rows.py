@@ -1,0 +1,148 @@
+"""Rows: what is known of one node, as arrays over the coordinates, and the shelf where they stand."""
+
+from __future__ import annotations
+
+import copy
+import heapq
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from sparsemean.payload import Floats, Ints, Part
+from sparsemean.tree import Array
+
+
+class Row(ABC):
+    """What is known of one node: ``arrays``, whose last axis is the coordinate; all 0 for a new one."""
+
+    def __init__(self, **arrays: Array) -> None:
+        self.arrays = arrays
+
+    @abstractmethod
+    def values(self) -> Floats:
+        """b_i: what this row adds to the mean of the memory."""
+
+    @abstractmethod
+    def expected(self, coordinates: Ints) -> Floats | float:
+        """What is subtracted from values sent at these coordinates."""
+
+    @abstractmethod
+    def receive(self, at: Ints | slice, part: Part) -> None:
+        """Take in the values of one part, which stand at these entries of the arrays."""
+
+
+def picked(row: Row, at: Ints) -> Row:
+    """A short row: the entries at these coordinates, copied."""
+    entries = copy.copy(row)
+    entries.arrays = {name: array[..., at] for name, array in row.arrays.items()}
+    return entries
+
+
+def put(row: Row, at: Ints | slice, entries: Row) -> None:
+    """Write a short row to where its entries belong; doing it twice does no harm."""
+    for name, array in row.arrays.items():
+        array[..., at] = entries.arrays[name]
+
+
+def clear(row: Row) -> None:
+    """Forget all of it."""
+    for array in row.arrays.values():
+        array[...] = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What the row of a node will hold at these coordinates, once it is settled."""
+
+    node: str
+    at: Ints
+    entries: Row
+
+    def onto(self, at: Ints, entries: Row) -> None:
+        """Bring entries at other coordinates up to date where the two meet."""
+        _, theirs, mine = np.intersect1d(at, self.at, assume_unique=True, return_indices=True)
+        for name, array in entries.arrays.items():
+            array[..., theirs] = self.entries.arrays[name][..., mine]
+
+
+class Section(ABC):
+    """A part of a shelf: places for rows of one kind, by number."""
+
+    @abstractmethod
+    def reserve(self) -> int:
+        """The lowest free place, which is now taken."""
+
+    @abstractmethod
+    def release(self, place: int) -> None:
+        """The place is free again."""
+
+    @abstractmethod
+    def restore(self, places: Iterable[int]) -> None:
+        """These places are taken, and no others."""
+
+    @abstractmethod
+    def attach(self, place: int, row: Row) -> None:
+        """Let the row's arrays be those that stand at this place."""
+
+    @abstractmethod
+    def renew(self, place: int, row: Row) -> None:
+        """The same, with 0 in all of them."""
+
+
+class Shelf(ABC):
+    """Where rows stand."""
+
+    @abstractmethod
+    def section(self, name: str, row: Row) -> Section:
+        """The section of this name, for rows like this one."""
+
+
+class Places:
+    """Numbers from 0, of which the lowest free one is always given first."""
+
+    def __init__(self) -> None:
+        self._free: list[int] = []
+        self.end = 0
+
+    def reserve(self) -> int:
+        if self._free:
+            return heapq.heappop(self._free)
+        self.end += 1
+        return self.end - 1
+
+    def release(self, place: int) -> None:
+        heapq.heappush(self._free, place)
+
+    def restore(self, places: Iterable[int]) -> None:
+        taken = set(places)
+        self.end = max(taken, default=-1) + 1
+        self._free = sorted(set(range(self.end)) - taken)
+
+
+class InMemory(Shelf):
+    """Rows stand where they were made, in the memory of the process."""
+
+    def section(self, name: str, row: Row) -> Section:
+        return _Loose()
+
+
+class _Loose(Section):
+    def __init__(self) -> None:
+        self._places = Places()
+
+    def reserve(self) -> int:
+        return self._places.reserve()
+
+    def release(self, place: int) -> None:
+        self._places.release(place)
+
+    def restore(self, places: Iterable[int]) -> None:
+        self._places.restore(places)
+
+    def attach(self, place: int, row: Row) -> None:
+        pass
+
+    def renew(self, place: int, row: Row) -> None:
+        pass

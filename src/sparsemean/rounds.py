@@ -1,0 +1,277 @@
+"""Rounds: all a server knows, moved on by payloads in the order they are taken. No threads, files or clocks."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from sparsemean.client import next_basis
+from sparsemean.decoders import Belief
+from sparsemean.errors import ConflictingPayload, DivergenceWarning, OutOfStep, TooFewNodes, WrongRound
+from sparsemean.kernels import Sample
+from sparsemean.memory import Arrival, Setting, Shared
+from sparsemean.memory.rows import InMemory, Shelf
+from sparsemean.payload import Doubles, Payload
+from sparsemean.quality import news_likeness, quality
+from sparsemean.results import Estimate, Receipt
+from sparsemean.run import Run
+from sparsemean.theory import Moments
+from sparsemean.totals import RoundTotals
+from sparsemean.tree import Tree, array_in, branch, names_in
+from sparsemean.wire.values import value_kind
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A payload that is whole and made for this run and node, with its weight."""
+
+    receipt: Receipt
+    weight: Doubles
+    blob: bytes
+    basis: int
+    payload: Payload | None
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What is known of a payload that was taken."""
+
+    receipt: Receipt
+    weight: Doubles
+    bytes: int
+    basis: int
+
+
+class Rounds:
+    """The open round, what is remembered of earlier ones, and how one becomes the other."""
+
+    def __init__(self, run: Run, missing: str, round: int, batch_bytes: int, shelf: Shelf | None = None) -> None:
+        self.run = run
+        self.missing = missing
+        self.round = round
+        self._batch_bytes = batch_bytes
+        dtype = value_kind(run.scheme.values).dtype
+        self.memory = run.scheme.memory.start(Setting(run.ranges, run.scheme.encoder, dtype, shelf or InMemory()))
+        self._likeness = np.zeros(len(run.blocks))
+        self.known: dict[str, Doubles] = {}  # last weights, those heard longest ago first
+        self._basis: dict[str, int] = {}
+        self._closed: dict[str, Taken] = {}
+        self._warned = False
+        self._open()
+
+    def _open(self) -> None:
+        self.accepted: dict[str, Taken] = {}
+        self._queue: list[Arrival] = []
+        self._queued_bytes = 0
+        self._totals: RoundTotals | None = None
+
+    def check_round(self, round: int) -> None:
+        """Refuse rounds but the open one, and the one before it, whose payloads may come again."""
+        if round not in (self.round, self.round - 1):
+            raise self._wrong(round)
+
+    def _wrong(self, round: int) -> WrongRound:
+        what = "is over" if round < self.round else "has not begun"
+        return WrongRound(f"round {round} {what}; the open round is {self.round}")
+
+    def counted(self, offer: Offer, beside: Mapping[str, Offer]) -> bool:
+        """Whether this very payload is already counted; refuses another one in its place, and other rounds.
+
+        ``beside`` are those of the open round that are about to be taken.
+        """
+        receipt = offer.receipt
+        earlier: Mapping[str, Taken] = {self.round: self.accepted, self.round - 1: self._closed}.get(receipt.round, {})
+        before = earlier.get(receipt.node) or (beside.get(receipt.node) if receipt.round == self.round else None)
+        if before is not None and before.receipt == receipt and np.array_equal(before.weight, offer.weight):
+            return True
+        if receipt.round != self.round:
+            raise self._wrong(receipt.round)
+        if before is not None:
+            raise ConflictingPayload(f"node {receipt.node!r} sent other bytes or another weight in round {self.round}")
+        return False
+
+    def check_basis(self, offer: Offer) -> None:
+        """A payload that builds on node state must build on the state known here; 0 begins afresh."""
+        node, known = offer.receipt.node, self._basis.get(offer.receipt.node, 0)
+        if (offer.basis != known and offer.basis != 0) or (offer.payload is None and offer.basis == 0):
+            raise OutOfStep(f"node {node!r} builds on a state unknown here; reset() its client and send again")
+
+    def take(self, offer: Offer) -> None:
+        """Count a payload that is new and builds on a known state."""
+        receipt, blob, in_step = offer.receipt, offer.blob, self.run.scheme.encoder.facts.in_step
+        if in_step and offer.basis == 0:
+            self.memory.forget(receipt.node)
+        basis = next_basis(offer.basis, blob) if in_step else 0
+        self.accepted[receipt.node] = Taken(receipt, offer.weight, len(blob), basis)
+        self._queue.append(Arrival(receipt.node, offer.weight, offer.payload))
+        self._queued_bytes += len(blob)
+        if self._queued_bytes > self._batch_bytes:
+            self._fold()
+
+    def _fold(self) -> RoundTotals:
+        """Add what waits to the totals, which are made for the first that comes, and hand it to the memory."""
+        if self._totals is None:
+            self._totals = RoundTotals(self.run.ranges, bool(self.run.shares), max(1, len(self.run.shares)))
+        totals = self._totals
+        batches: dict[tuple[int, int], list[Arrival]] = {}
+        for arrival in self._queue:
+            of_class = self.run.class_of(arrival.payload)
+            if arrival.payload is not None and self._one_sample(arrival):
+                batches.setdefault((of_class, arrival.payload.choice), []).append(arrival)
+                continue
+            parts = arrival.payload.parts if arrival.payload else ()
+            expected = (self.memory.expected(arrival.node, part.coordinates) for part in parts)
+            residuals = (replace(part, values=part.values - b) for part, b in zip(parts, expected, strict=True))
+            totals.add(arrival.weight, residuals, of_class)
+        for (of_class, _), batch in batches.items():
+            rows = [self.memory.row(arrival.node) for arrival in batch]
+            sent = [part for arrival in batch if arrival.payload for part in arrival.payload.parts]
+            expected_rows = [row if isinstance(row, np.ndarray) else None for row in rows]
+            totals.add_samples(np.stack([arrival.weight for arrival in batch]), sent, expected_rows, of_class)
+        for arrival in self._queue:
+            self.memory.take(arrival)
+        self._queue = []
+        self._queued_bytes = 0
+        return totals
+
+    def _one_sample(self, arrival: Arrival) -> bool:
+        """Whether the payload is one seeded sample of which a row is expected, or nothing."""
+        parts = arrival.payload.parts if arrival.payload else ()
+        if len(parts) != 1 or not isinstance(parts[0].where, Sample):
+            return False
+        row = self.memory.row(arrival.node)
+        return isinstance(row, np.ndarray) or row == 0.0
+
+    def check_enough(self, minimum: int) -> None:
+        """Refuse to end a round with fewer nodes, or without any weight."""
+        came = len(self.accepted)
+        if came < minimum:
+            raise TooFewNodes(f"round {self.round} has {came} of {minimum} nodes; wait for more, or skip_round()")
+        if not any(np.any(taken.weight > 0) for taken in self.accepted.values()):
+            raise TooFewNodes(f"all nodes of round {self.round} have weight 0, so there is no mean; skip_round()")
+
+    def close(self, most_nodes: int) -> Estimate:
+        """End the round and learn from it; rows are written by ``memory.settle``, which is left to the caller."""
+        totals = self._fold()
+        moments = totals.summary()
+        shown = self._shown(totals, moments)
+        estimate = self._estimate(totals, moments, shown)
+        self._finish(estimate.mean, shown, most_nodes)
+        return estimate
+
+    def skip(self, most_nodes: int) -> None:
+        """End the round without an estimate; what nodes sent is still learnt, since they hold receipts for it."""
+        totals = self._fold()
+        self._finish(None, self._shown(totals, totals.summary()), most_nodes)
+
+    def beliefs(self) -> tuple[Belief, ...]:
+        """How alike the nodes' news has been, block by block."""
+        return tuple(Belief(before) for before in self._likeness.tolist())
+
+    def _estimate(self, totals: RoundTotals, moments: Moments | None, shown: Doubles) -> Estimate:
+        decoder, shares = self.run.scheme.decoder, self.run.shares
+        counted = {node: taken.weight for node, taken in self.accepted.items()}
+        if self.missing == "carry":
+            counted = {**self.known, **counted}
+        weight = np.sum(list(counted.values()), axis=0)
+        before = self._likeness.tolist()
+        beliefs = tuple(Belief(*known) for known in zip(before, shown.tolist(), strict=True))
+        innovation = decoder.innovation(totals, shares, beliefs)
+        if self.missing == "carry":
+            present = np.divide(totals.weight, weight, out=np.zeros_like(weight), where=weight > 0)
+            innovation = innovation * self.run.ranges.spread(present)
+        T = [decoder.T(known, n) for known, n in zip(beliefs, totals.nodes.tolist(), strict=True)]
+        how_good = quality(totals, shares, moments, T, weight)
+        self._warn(how_good.feedback)
+        return Estimate(
+            mean=np.add(self.memory.mean(counted), innovation, out=innovation),
+            round=self.round,
+            nodes=tuple(self.accepted),
+            counts=totals.counts,
+            bytes=sum(taken.bytes for taken in self.accepted.values()),
+            error=how_good.error,
+            error_se=how_good.error_se,
+            correlation=how_good.correlation,
+            rounding=how_good.rounding,
+        )
+
+    def _shown(self, totals: RoundTotals, moments: Moments | None) -> Doubles:
+        """How alike the news of this round is; as before where it does not tell, or nobody wants to know."""
+        if not self.run.scheme.decoder.adapts:
+            return self._likeness
+        shown = news_likeness(totals, self.run.shares, moments)
+        return self._likeness if shown is None else np.where(np.isnan(shown), self._likeness, shown)
+
+    def _warn(self, feedback: float) -> None:
+        if isinstance(self.run.scheme.memory, Shared) and feedback >= 1 and not self._warned:
+            self._warned = True
+            warnings.warn(
+                f"the shared memory multiplies its own error by {feedback:.3g} each round and will diverge; "
+                "use memory=SharedStable(), a larger k, or more nodes",
+                DivergenceWarning,
+                stacklevel=6,
+            )
+
+    def _finish(self, estimate: Doubles | None, shown: Doubles, most_nodes: int) -> None:
+        self._likeness = shown
+        for node, taken in self.accepted.items():
+            self.known.pop(node, None)
+            self.known[node] = taken.weight
+        for node in list(self.known)[: max(0, len(self.known) - most_nodes)]:
+            self.forget(node)
+        self.memory.learn(self.round, estimate)
+        if self.run.scheme.encoder.facts.in_step:
+            self._basis.update({node: taken.basis for node, taken in self.accepted.items()})
+        self._closed = self.accepted
+        self.round += 1
+        self._open()
+
+    def forget(self, node: str) -> None:
+        """Drop all that is remembered of a node."""
+        self.memory.forget(node)
+        self.known.pop(node, None)
+        self._basis.pop(node, None)
+
+    def state(self) -> Tree:
+        """All of it between two rounds, but for rows on a shelf."""
+        return {
+            "round": self.round,
+            "warned": self._warned,
+            "likeness": self._likeness,
+            "known": {"nodes": list(self.known), "weights": _stacked(self.known)},
+            "basis": {"nodes": list(self._basis), "numbers": np.array(list(self._basis.values()), np.int64)},
+            "closed": {
+                "nodes": list(self._closed),
+                "digests": [taken.receipt.digest for taken in self._closed.values()],
+                "weights": _stacked({node: taken.weight for node, taken in self._closed.items()}),
+                "numbers": np.array([(taken.bytes, taken.basis) for taken in self._closed.values()], np.int64),
+            },
+            "memory": self.memory.state(),
+        }
+
+    def restore(self, state: Tree) -> None:
+        """Be as it was."""
+        round, known, basis, closed = (branch(state, name) for name in ("round", "known", "basis", "closed"))
+        if not isinstance(round, int):
+            raise ValueError("round is no number")
+        self.round, self._warned = round, bool(branch(state, "warned"))
+        self._likeness = array_in(state, "likeness")
+        self.known = dict(zip(names_in(known, "nodes"), array_in(known, "weights"), strict=True))
+        self._basis = dict(zip(names_in(basis, "nodes"), array_in(basis, "numbers").tolist(), strict=True))
+        rows = zip(
+            *(names_in(closed, name) for name in ("nodes", "digests")),
+            array_in(closed, "weights"),
+            array_in(closed, "numbers").tolist(),
+            strict=True,
+        )
+        self._closed = {
+            node: Taken(Receipt(node, round - 1, digest), weight, *numbers) for node, digest, weight, numbers in rows
+        }
+        self.memory.restore(branch(state, "memory"))
+
+
+def _stacked(weights: Mapping[str, Doubles]) -> Doubles:
+    return np.array(list(weights.values()), np.float64).reshape(len(weights), -1)
