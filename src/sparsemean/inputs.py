@@ -1,8 +1,9 @@
-"""Checks of what users hand over: names, vectors, weights, rounds."""
+"""Checks of what users hand over: names, vectors, weights, rounds, payloads."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -82,3 +83,22 @@ def weight_of(weight: float | Sequence[float] | Doubles, blocks: int) -> Doubles
     if not np.all((array >= 0) & (array <= LARGEST_WEIGHT)):
         raise InvalidInput(f"weights lie between 0 and {LARGEST_WEIGHT:g}, got {weight!r}")
     return np.broadcast_to(array, (blocks,)).copy()
+
+
+def payload_pairs(
+    payloads: Iterable[tuple[str, bytes]] | Mapping[str, bytes] | Path | str,
+) -> Iterator[tuple[str, bytes]]:
+    """Pairs of node and bytes, from pairs, a dict, or a folder of files ``<node>.spmn``."""
+    if isinstance(payloads, Mapping):
+        yield from payloads.items()
+    elif isinstance(payloads, Path | str):
+        if not Path(payloads).is_dir():
+            raise InvalidInput(f"{payloads} is no folder; payloads lie in one as <node>.spmn")
+        for path in sorted(Path(payloads).glob("*.spmn")):
+            if path.is_file():
+                yield path.stem, path.read_bytes()
+    else:
+        for pair in payloads:
+            if not isinstance(pair, tuple | list) or len(pair) != 2:
+                raise InvalidInput("payloads are pairs of node and bytes, a dict of them, or a folder")
+            yield pair[0], pair[1]

@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import threading
-import time
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeVar
 
@@ -18,12 +16,13 @@ from sparsemean.clip import Clip
 from sparsemean.decoders import Belief
 from sparsemean.errors import DamagedJournal, InvalidInput, JournalError, RoundFull, SparseMeanError, WrongRound
 from sparsemean.fingerprint import fingerprint
-from sparsemean.inputs import node_name, round_number, weight_of
+from sparsemean.inputs import node_name, payload_pairs, round_number, weight_of
 from sparsemean.payload import Doubles
 from sparsemean.reports import RoundReport
 from sparsemean.results import Estimate, Receipt
-from sparsemean.rounds import Offer, Rounds, Taken
+from sparsemean.rounds import Offer, Rounds
 from sparsemean.run import Run
+from sparsemean.tally import Tally
 from sparsemean.theory.arguments import whole
 from sparsemean.together import Together
 from sparsemean.wire.frame import frame_digest
@@ -93,7 +92,7 @@ class Server:
         self._lock = threading.Lock()
         self._came = threading.Condition(self._lock)
         self._admit_together: Together[Offer, Receipt | SparseMeanError] = Together(self._admit)
-        self._tally = _Tally()
+        self._tally = Tally()
         self._journal = None if journal is None else self._opened(Path(journal), durability)
         self._recover()
 
@@ -142,18 +141,23 @@ class Server:
             raise InvalidInput("weights are a dict of node and weight")
         answers: list[tuple[str, Receipt | SparseMeanError]] = []
         waiting: list[tuple[int, Offer]] = []
-        for node, blob in _pairs(payloads):
-            try:
-                offer = self._offer(self._rounds, node, blob, given.get(node, 1.0))
-            except SparseMeanError as refused:
-                self._tally.refuse(refused)
-                answers.append((node, refused))
-                continue
-            waiting.append((len(answers), offer))
-            answers.append((node, offer.receipt))
-            if len(waiting) == BATCH or sum(len(offer.blob) for _, offer in waiting) > self._batch_bytes:
-                self._answer(waiting, answers)
-        self._answer(waiting, answers)
+        room = self._batch_bytes
+        try:
+            for node, blob in payload_pairs(payloads):
+                try:
+                    offer = self._offer(self._rounds, node, blob, given.get(node, 1.0))
+                except SparseMeanError as refused:
+                    self._tally.refuse(refused)
+                    answers.append((node, refused))
+                    continue
+                waiting.append((len(answers), offer))
+                answers.append((node, offer.receipt))
+                room -= len(offer.blob)
+                if len(waiting) == BATCH or room < 0:
+                    self._answer(waiting, answers)
+                    room = self._batch_bytes
+        finally:
+            self._answer(waiting, answers)
         return answers
 
     def _answer(self, waiting: list[tuple[int, Offer]], answers: list[tuple[str, Receipt | SparseMeanError]]) -> None:
@@ -338,56 +342,3 @@ class Server:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-class _Tally:
-    """Counts of the open round that are no part of the state."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._begin()
-
-    def _begin(self) -> None:
-        self.repeated = 0
-        self._refused: Counter[str] = Counter()
-        self._since = time.monotonic()
-
-    def refuse(self, error: SparseMeanError) -> None:
-        log.debug("refused: %s", error)
-        with self._lock:
-            self._refused[type(error).__name__] += 1
-
-    def report(self, round: int, came: Mapping[str, Taken], forgotten: int, estimate: Estimate | None) -> RoundReport:
-        """The round that ended, and a fresh start."""
-        with self._lock:
-            report = RoundReport(
-                round=round,
-                skipped=estimate is None,
-                nodes=len(came),
-                repeated=self.repeated,
-                refused=dict(self._refused),
-                forgotten=forgotten,
-                bytes=sum(taken.bytes for taken in came.values()),
-                seconds=time.monotonic() - self._since,
-                error=estimate.error if estimate else None,
-                error_se=estimate.error_se if estimate else None,
-                ratio=estimate.correlation.ratio if estimate and estimate.correlation else None,
-            )
-            self._begin()
-            return report
-
-
-def _pairs(payloads: Iterable[tuple[str, bytes]] | Mapping[str, bytes] | Path | str) -> Iterator[tuple[str, bytes]]:
-    if isinstance(payloads, Mapping):
-        yield from payloads.items()
-    elif isinstance(payloads, Path | str):
-        if not Path(payloads).is_dir():
-            raise InvalidInput(f"{payloads} is no folder; payloads lie in one as <node>.spmn")
-        for path in sorted(Path(payloads).glob("*.spmn")):
-            if path.is_file():
-                yield path.stem, path.read_bytes()
-    else:
-        for pair in payloads:
-            if not isinstance(pair, tuple | list) or len(pair) != 2:
-                raise InvalidInput("payloads are pairs of node and bytes, a dict of them, or a folder")
-            yield pair[0], pair[1]
