@@ -46,7 +46,7 @@ class Server:
 
     ``journal`` is a folder that makes rounds durable: a server of the same run goes on from it where the last one
     stopped, however it stopped. With durability "accept" a receipt means that the payload survives a power cut; with
-    "round", that it survives the death of the process, and the estimate survives both.
+    "round", that it survives the death of the process. Rounds that ended survive both, ``last_estimate`` included.
 
     Nodes are remembered up to ``memory_bytes`` in all; those heard longest ago are forgotten first, and a round takes
     no more nodes than there is room for. ``clip`` bounds what one node can do; ``on_round`` are called with a
@@ -94,7 +94,11 @@ class Server:
         self._admit_together: Together[Offer, Receipt | SparseMeanError] = Together(self._admit)
         self._tally = Tally()
         self._journal = None if journal is None else self._opened(Path(journal), durability)
-        self._recover()
+        try:
+            self._recover()
+        except BaseException:
+            self.close()
+            raise
 
     def _opened(self, folder: Path, durability: str) -> Journal:
         from sparsemean.journal import Journal  # a node has no use for a database
@@ -259,7 +263,7 @@ class Server:
         try:
             result = ended(self._most_nodes)
             if journal is not None:
-                journal.end(kind, round, rounds.state(), rounds.memory.changes())
+                journal.end(kind, round, rounds.state(), result, rounds.memory.changes())
         except JournalError:
             self._recover()
             raise
@@ -299,6 +303,14 @@ class Server:
         """What the memory puts in place of this node's vector before it hears from it: zeros for one never heard."""
         with self._lock:
             return np.zeros(self.run.dim) + self._sound().memory.remembered(node)
+
+    def last_estimate(self) -> Estimate | None:
+        """The estimate of the round that ended last, from the journal: for whoever did not live to get it.
+
+        None without a journal, before the first round has ended, and after one that was skipped.
+        """
+        with self._lock:
+            return None if self._journal is None else self._journal.last_estimate()
 
     def digest(self) -> str:
         """Changes with any part of the server's state; the same with and without a journal."""

@@ -13,7 +13,7 @@ from sparsemean.journal.journal import BINDING, STATE, SYNCED
 from sparsemean.journal.log import ENDS, NAME, Log, Record
 from sparsemean.journal.mapped_rows import SUFFIX
 from sparsemean.journal.written_tree import read_tree
-from sparsemean.tree import Tree
+from sparsemean.tree import Tree, branch
 from sparsemean.wire import frame
 
 
@@ -39,7 +39,8 @@ def contents(folder: Path | str) -> Contents:
     path, log = _opened(folder)
     try:
         facts = json.loads(log.facts()[BINDING])
-        end, state = _last_state(path, log)
+        end, whole = _last_state(path, log)
+        state = None if whole is None else branch(whole, "rounds")
         open_round = state["round"] if isinstance(state, dict) else None
         accepted = [record for record in log.records(end) if record.kind == "accept"]
         ended = [record.round for record in log.records() if record.kind in ENDS]

@@ -12,6 +12,7 @@ import logging
 import os
 import threading
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,9 +20,11 @@ from typing import Any
 from sparsemean.errors import ForeignJournal, JournalError
 from sparsemean.journal.log import ENDS, Kind, Log, Record, guarded
 from sparsemean.journal.mapped_rows import MappedShelf
+from sparsemean.journal.written_estimate import estimate_in, estimate_tree
 from sparsemean.journal.written_tree import read_tree, written
 from sparsemean.memory.rows import Shelf
-from sparsemean.tree import Tree
+from sparsemean.results import Estimate
+from sparsemean.tree import Tree, branch
 
 VERSION = 1
 KEPT_ROUNDS = 2  # ended rounds whose payloads stay, for those who want to look
@@ -47,19 +50,19 @@ class Journal:
     def __init__(self, folder: Path, binding: dict[str, Any], durable_accepts: bool) -> None:
         self._folder = folder
         self._durable_accepts = durable_accepts
-        with guarded("opened"):
-            folder.mkdir(parents=True, exist_ok=True)
-            self._lock = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
+        with ExitStack() as undo:
+            with guarded("opened"):
+                folder.mkdir(parents=True, exist_ok=True)
+                self._lock = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            undo.callback(os.close, self._lock)
             _lock(self._lock, folder)
             self._log = Log(folder)
+            undo.callback(self._log.close)
             self._bind(json.loads(json.dumps(binding)))
             self._sequence = -1 if (last := self._log.last()) is None else last
             self._synced = int(self._log.facts().get(SYNCED, -1))
-            self._shelf = MappedShelf(folder)
-        except BaseException:
-            os.close(self._lock)
-            raise
+            undo.pop_all()
+        self._shelf = MappedShelf(folder)
         self._unsynced, self._started = 0, self._synced
         self._syncing: threading.Thread | None = None
 
@@ -96,7 +99,12 @@ class Journal:
         changes = map(read_tree, self._log.changes(self._synced))
         if end is None:
             return Recovered(None, changes, self._log.records())
-        return Recovered(self._read_state(end), changes, self._log.records(after=end))
+        return Recovered(branch(self._read_state(end), "rounds"), changes, self._log.records(after=end))
+
+    def last_estimate(self) -> Estimate | None:
+        """The estimate of the round that ended last; None if it was skipped, or none has ended."""
+        end = self._log.last(ENDS)
+        return None if end is None else estimate_in(branch(self._read_state(end), "estimate"))
 
     def accept(self, round: int, offers: Sequence[tuple[str, bytes, bytes]]) -> None:
         """Append accepted payloads, as (node, weight, payload): all of them, or none and an error."""
@@ -111,10 +119,10 @@ class Journal:
             self._log.add(Record(self._sequence + 1, "forget", round, node))
         self._sequence += 1
 
-    def end(self, kind: Kind, round: int, state: Tree, changes: Tree) -> None:
-        """Append the end of a round, after which ``changes`` may be written into rows."""
+    def end(self, kind: Kind, round: int, state: Tree, estimate: Estimate | None, changes: Tree) -> None:
+        """Append the end of a round with its estimate, after which ``changes`` may be written into rows."""
         sequence, pieces = self._sequence + 1, [] if changes is None else written(changes)
-        self._write_state(sequence, state)
+        self._write_state(sequence, {"rounds": state, "estimate": estimate_tree(estimate)})
         synced = self._synced if self._syncing is None or self._syncing.is_alive() else self._started
         with self._log.change(durable=True):
             self._log.add(Record(sequence, kind, round))

@@ -1,0 +1,38 @@
+"""An estimate as a tree, so that one whose receiver died is not lost."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, fields
+
+from sparsemean.results import Correlation, Estimate
+from sparsemean.tree import Tree, array_in, branch, names_in
+
+PLAIN = ("round", "bytes", "error", "error_se", "rounding")
+
+
+def estimate_tree(estimate: Estimate | None) -> Tree:
+    """The estimate as plain values and arrays; None for a round that was skipped."""
+    if estimate is None:
+        return None
+    return {
+        "mean": estimate.mean,
+        "counts": estimate.counts,
+        "nodes": list(estimate.nodes),
+        "correlation": None if estimate.correlation is None else asdict(estimate.correlation),
+        **{name: getattr(estimate, name) for name in PLAIN},
+    }
+
+
+def estimate_in(tree: Tree) -> Estimate | None:
+    """The estimate again."""
+    if tree is None:
+        return None
+    found = branch(tree, "correlation")
+    correlation = None if found is None else [branch(found, each.name) for each in fields(Correlation)]
+    return Estimate(
+        mean=array_in(tree, "mean"),
+        counts=array_in(tree, "counts"),
+        nodes=tuple(names_in(tree, "nodes")),
+        correlation=None if correlation is None else Correlation(*correlation),  # type: ignore[arg-type]
+        **{name: branch(tree, name) for name in PLAIN},  # type: ignore[arg-type]
+    )
