@@ -20,17 +20,20 @@ lint: .venv/installed-all ## Style, types and layers
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: .venv/installed-demo ## Measure speed and memory
-	$(BIN)/sparsemean bench --dims 10000,1000000,4194304 --out bench.json
+bench: .venv/installed-all ## Speed and memory of every scheme, ten minutes: bench.json, bench.html; AGAINST=old.json compares
+	$(BIN)/sparsemean bench --all --out bench.json --report bench.html $(if $(AGAINST),--against $(AGAINST))
 
 clean: ## Remove the virtual environment, caches and build results
-	rm -rf .venv build dist demo.html .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf .venv build dist demo.html bench.html .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# The report is tested in a real browser. Root on Debian gets one; elsewhere those tests say why they are skipped.
+# The report is tested in a real browser, the sensor network with a real MQTT broker. Root on Debian gets both; elsewhere
+# those tests say why they are skipped.
 browser:
-	@if ! command -v chromium >/dev/null && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium chromium-driver >/dev/null; \
+	@missing=; command -v chromium >/dev/null || missing="chromium chromium-driver"; \
+	command -v mosquitto >/dev/null || missing="$$missing mosquitto"; \
+	if [ -n "$$missing" ] && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $$missing >/dev/null; \
 	fi
 
 .venv/bin/pip:

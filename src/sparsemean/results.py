@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -42,9 +42,9 @@ class Correlation:
         return self.r2_se / self.r1 if self.r1 > 0 else math.inf
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Estimate:
-    """The mean of a round and how good it is.
+    """The mean of a round and how good it is. Printed, it is one line, however long the mean and the list of nodes.
 
     ``error`` estimates E‖mean − truth‖² from what arrived, without bias, so it can be negative; ``error_se`` is its
     standard error. Both are None where no formula holds (biased or pre-scaled encoders). The truth is the mean of the
@@ -56,9 +56,18 @@ class Estimate:
     mean: Doubles
     round: int
     nodes: tuple[str, ...]
-    counts: npt.NDArray[np.int32] = field(repr=False)
+    counts: npt.NDArray[np.int32]
     bytes: int
     error: float | None
     error_se: float | None
     correlation: Correlation | None
     rounding: float | None = None
+
+    def __repr__(self) -> str:
+        error = "unknown" if self.error is None else f"{self.error:.4g}"
+        if self.error is not None and self.error_se is not None:
+            error += f" ± {self.error_se:.2g}"
+        return (
+            f"Estimate(round={self.round}, mean=array of {len(self.mean)}, nodes={len(self.nodes)}, "
+            f"bytes={self.bytes}, error={error})"
+        )

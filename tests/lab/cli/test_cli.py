@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -51,6 +52,17 @@ def test_compare_as_json_has_the_numbers(vectors):
     assert rand_k["bytes_per_node"] == 120
     assert rand_k["exact"] == pytest.approx((40 / 14 - 1) / 6)
     assert found["advice"].startswith("Use rand-k int8:")
+
+
+def test_compare_marks_rows_over_the_budget(vectors, tmp_path):
+    page = tmp_path / "page.html"
+    arguments = ("--bytes", "120", "--schemes", "rand-k,identity", "--values", "float32", "--report", str(page))
+    shown = sparsemean("compare", str(vectors), *arguments, "--seeds", "1").stdout
+    assert re.search(r"^ *identity +224 over ", shown, re.MULTILINE)
+    assert re.search(r"^ *rand-k +120 +\d", shown, re.MULTILINE)
+    assert "over: more than the budget of 120 bytes" in shown
+    assert "224 over" in page.read_text(encoding="utf-8")
+    assert "over" not in sparsemean("compare", str(vectors), "--share", "50%", "--schemes", "identity").stdout
 
 
 def test_weights_are_read_from_a_file(vectors, tmp_path):

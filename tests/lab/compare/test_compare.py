@@ -146,3 +146,18 @@ def test_whole_vectors_in_few_bits_are_advised_where_the_budget_takes_them():
     assert said.startswith("Use identity int8")
     assert "the budget takes whole vectors" in said
     assert "Use identity" not in advice(compare(UNLIKE, Budget(bytes=whole - 1), names, seeds=3))
+
+
+def test_rows_over_the_budget_are_marked_and_never_advised():
+    found = compare(UNLIKE, Budget(bytes=100), ["identity", "rand-k", "lag"], seeds=1)
+    assert {result.scheme for result in found.results if result.over_budget} == {"identity", "lag"}
+    assert advice(found).startswith("Use rand-k:")
+    by_share = compare(UNLIKE, Budget(share=0.1), ["identity", "rand-k"], seeds=1)
+    assert not any(result.over_budget for result in by_share.results)
+
+
+def test_a_change_below_one_percent_is_not_called_zero():
+    steady = compare(STEADY, Budget(share=0.4), ["rand-k", "rand-k-temporal"], seeds=1)
+    assert steady.likeness.change is not None
+    assert 0 < steady.likeness.change < 0.005
+    assert f"change by only {100 * steady.likeness.change:.2g}% from" in advice(steady)

@@ -18,6 +18,7 @@ from sparsemean.lab.cli.output import number, print_json, print_table, yes
 from sparsemean.lab.cli.progress import progress_bar
 from sparsemean.lab.cli.sizes import bytes_of, share_of
 from sparsemean.lab.compare import Budget, Comparison, advice, compare
+from sparsemean.lab.compare.advice import percent
 from sparsemean.payload import Doubles
 from sparsemean.run import Run
 from sparsemean.schemes import named, names
@@ -125,13 +126,13 @@ def _show(found: Comparison, source: str) -> None:
         )
         + " per node and round. "
         f"Nodes alike: R2/R1 = {found.likeness.ratio:.3g} of at most {found.nodes - 1}. "
-        + ("" if found.likeness.change is None else f"Change per round: {found.likeness.change:.0%}."),
+        + ("" if found.likeness.change is None else f"Change per round: {percent(found.likeness.change)}."),
         highlight=False,
     )
     cells = [
         [
             result.scheme,
-            f"{result.bytes_per_node:.0f}",
+            f"{result.bytes_per_node:.0f}" + (" over" if result.over_budget else ""),
             number(result.nmse) + (" diverges" if result.diverges else ""),
             number(result.nmse_se),
             number(result.exact),
@@ -142,6 +143,10 @@ def _show(found: Comparison, source: str) -> None:
         for result in found.results
     ]
     print_table(COLUMNS, cells)
+    if any(result.over_budget for result in found.results):
+        console.print(
+            f"over: more than the budget of {found.budget.bytes} bytes, shown for reference.", highlight=False
+        )
     if found.left_out:
         console.print(f"Too large for the budget: {', '.join(found.left_out)}.", highlight=False)
     console.print(f"[bold]{advice(found)}[/]", highlight=False)

@@ -39,6 +39,17 @@ def advice(comparison: Comparison) -> str:
     return sentence
 
 
+def percent(share: float) -> str:
+    """Whole percents, and two digits of what is less than one.
+
+    >>> percent(1.37), percent(0.02), percent(0.0004), percent(1e-9), percent(0.0)
+    ('137%', '2%', '0.04%', 'under 0.001%', '0%')
+    """
+    if share >= 0.01 or share == 0.0:
+        return f"{share:.0%}"
+    return f"{100 * share:.2g}%" if share >= 1e-5 else "under 0.001%"
+
+
 def _judged(result: Result) -> float:
     return result.nmse if result.exact is None else result.exact
 
@@ -52,7 +63,7 @@ def _is_choice(result: Result, comparison: Comparison) -> bool:
     whole = name in WHOLE_VECTORS and comparison.budget.bytes is None
     if whole or name == ORACLE or result.diverges or not math.isfinite(_judged(result)):
         return False
-    return comparison.budget.bytes is None or result.bytes_per_node <= comparison.budget.bytes
+    return not result.over_budget
 
 
 def _reason(scheme: str, likeness: Likeness) -> str:
@@ -62,14 +73,16 @@ def _reason(scheme: str, likeness: Likeness) -> str:
     if scheme == "identity":
         return "the budget takes whole vectors in these values"
     if scheme == "rand-k-hybrid" and change is not None:
-        return f"it fits how alike nodes are ({space}) and how little they change ({change:.0%} a round)"
+        return f"it fits how alike nodes are ({space}) and how little they change ({percent(change)} a round)"
     if "spatial" in scheme:
         restless = (
-            "" if change is None or change < 0.5 else f"; a memory would not help, they change by {change:.0%} a round"
+            ""
+            if change is None or change < 0.5
+            else f"; a memory would not help, they change by {percent(change)} a round"
         )
         return f"the nodes' vectors are alike ({space}){restless}"
     if change is not None and any(word in scheme for word in ("temporal", "diana")):
-        return f"vectors change by only {change:.0%} from round to round"
+        return f"vectors change by only {percent(change)} from round to round"
     if scheme == "wangni":
         return "it prefers large entries and sends most values as one bit"
     if scheme in ("top-k", "rtop-k", "induced") or "feedback" in scheme:

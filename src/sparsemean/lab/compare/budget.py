@@ -30,6 +30,10 @@ class Budget:
         if self.share is not None and not 0.0 < self.share <= 1.0:
             raise InvalidInput(f"a share lies above 0 and not above 100 %, got {self.share:.4g}")
 
+    def allows(self, bytes_per_node: float) -> bool:
+        """Whether payloads of this average size keep it; a share does not limit bytes."""
+        return self.bytes is None or bytes_per_node <= self.bytes
+
 
 def scheme_within(name: str, budget: Budget, vectors: Doubles, ratio: float) -> Scheme | None:
     """The named scheme with the largest k the budget allows on these (n, d) vectors; None where not even k = 1 fits.

@@ -34,7 +34,8 @@ class Result:
 
     ``exact`` is the prediction of the formulas given the server's memory, ``server_estimate`` what the server said of
     itself without knowing the truth; None where no formula holds. ``diverges``: its memory feeds its own error back by
-    a factor of 1 or more. ``nmse_by_round`` is the mean over seeds.
+    a factor of 1 or more. ``over_budget``: it takes more bytes than were allowed, as whole vectors may.
+    ``nmse_by_round`` is the mean over seeds.
     """
 
     scheme: str
@@ -46,6 +47,7 @@ class Result:
     unbiased: bool
     node_state: bool
     diverges: bool
+    over_budget: bool
     nmse_by_round: tuple[float, ...]
 
 
@@ -104,7 +106,12 @@ def compare(
         progress(len(traces), len(work))
     results = [
         _result(
-            name, scheme, traces[i * seeds : (i + 1) * seeds], energy, _diverges(Run(scheme, task.dim), alike.nodes)
+            name,
+            scheme,
+            traces[i * seeds : (i + 1) * seeds],
+            energy,
+            budget,
+            _diverges(Run(scheme, task.dim), alike.nodes),
         )
         for i, (name, scheme) in enumerate(fitting.items())
     ]
@@ -145,12 +152,15 @@ def _diverges(run: Run, nodes: int) -> bool:
     return theory.feedback_factor(T, nodes, share) >= 1.0
 
 
-def _result(name: str, scheme: Scheme, traces: Sequence[Trace], energy: float, diverges: bool) -> Result:
+def _result(
+    name: str, scheme: Scheme, traces: Sequence[Trace], energy: float, budget: Budget, diverges: bool
+) -> Result:
+    bytes_per_node = float(np.mean([np.nanmean(trace.bytes_per_node) for trace in traces]))
     errors = np.array([trace.mse.sum() for trace in traces]) / energy if energy else np.zeros(len(traces))
     spread = float(errors.std(ddof=1) / math.sqrt(len(errors))) if len(errors) > 1 else math.nan
     return Result(
         scheme=name,
-        bytes_per_node=float(np.mean([np.nanmean(trace.bytes_per_node) for trace in traces])),
+        bytes_per_node=bytes_per_node,
         nmse=float(errors.mean()),
         nmse_se=spread,
         exact=_relative([trace.exact for trace in traces], energy),
@@ -158,6 +168,7 @@ def _result(name: str, scheme: Scheme, traces: Sequence[Trace], energy: float, d
         unbiased=scheme.unbiased,
         node_state=scheme.node_state,
         diverges=diverges,
+        over_budget=not budget.allows(bytes_per_node),
         nmse_by_round=tuple(np.mean([trace.nmse for trace in traces], axis=0).tolist()),
     )
 

@@ -53,8 +53,8 @@ def write_compare_report(comparison: Mapping[str, Any], path: str | PathLike[str
     """Write one HTML file about a comparison, and return its path.
 
     ``results`` holds one mapping per scheme: scheme, bytes_per_node, nmse, nmse_se, exact, server_estimate, unbiased,
-    node_state and, where known, nmse_by_round. Optional: advice, source, title, command, nodes, dim, rounds, seeds,
-    likeness (ratio, change) and left_out. All text is plain text.
+    node_state and, where known, over_budget and nmse_by_round. Optional: advice, source, title, command, nodes,
+    dim, rounds, seeds, likeness (ratio, change) and left_out. All text is plain text.
     """
     results: Sequence[Result] = comparison.get("results") or comparison.get("rows") or ()
     if not results:
@@ -81,7 +81,7 @@ _TERMS = (
     "NMSE is the squared distance between estimate and true mean, divided by the mean squared length of the vectors; "
     "an estimate of zero has at most 1. “Exact” is what the formulas predict, “server's own” what the server said of "
     "its error without knowing the truth. An unbiased scheme is right on average, so its errors cancel over rounds. "
-    "Node state means that a node has to remember something between rounds."
+    "Node state means that a node has to remember something between rounds. “Over” marks more bytes than the budget."
 )
 
 
@@ -152,7 +152,8 @@ def _table(results: Sequence[Result]) -> str:
         name = str(result["scheme"])
         spread = _number(result.get("nmse_se"))
         error = number(_number(result.get("nmse"))) + (f" ± {number(2 * spread)}" if math.isfinite(spread) else "")
-        numbers = [number(_number(result.get("bytes_per_node"))), error]
+        over = " over" if result.get("over_budget") else ""
+        numbers = [number(_number(result.get("bytes_per_node"))) + over, error]
         numbers += [number(_number(result.get(key))) for key in ("exact", "server_estimate")]
         row = f"<td class=wide>{swatch(style_of(name), token(name))} {html.escape(name)}"
         row += "".join(_cell(head, cell) for head, cell in zip(heads[1:], numbers, strict=False))
