@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from sparsemean.payload import Doubles, Ints
+
+Number = TypeVar("Number", bound=np.number[Any])
 
 
 @dataclass(frozen=True)
@@ -19,6 +23,8 @@ class Blocks:
     array([1., 1., 5., 5., 5.])
     >>> blocks.sums(np.arange(5.0))
     array([1., 9.])
+    >>> blocks.within(0, 2)
+    Blocks(sizes=(2, 0))
     """
 
     sizes: tuple[int, ...]
@@ -32,6 +38,16 @@ class Blocks:
     def starts(self) -> Ints:
         """The first coordinate of each."""
         return np.cumsum((0, *self.sizes[:-1]), dtype=np.int64)
+
+    def within(self, lo: int, hi: int) -> Blocks:
+        """What of each lies in [lo, hi), counted from lo; empty for those that lie elsewhere."""
+        ends = np.clip(np.append(self.starts, self.dim), lo, hi)
+        return self if (lo, hi) == (0, self.dim) else Blocks(tuple(np.diff(ends).tolist()))
+
+    @cached_property
+    def slices(self) -> tuple[slice, ...]:
+        """The coordinates of each."""
+        return tuple(slice(start, start + size) for start, size in zip(self.starts.tolist(), self.sizes, strict=True))
 
     def of(self, coordinates: Ints) -> Ints:
         """The block each coordinate lies in."""
@@ -51,7 +67,18 @@ class Blocks:
 
     def sums(self, per_coordinate: Doubles) -> Doubles:
         """One sum per block."""
-        return np.add.reduceat(per_coordinate, self.starts)
+        return self._reduced(np.add, per_coordinate)
+
+    def largest(self, per_coordinate: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+        """The largest number of each block, 0 where it is empty."""
+        return self._reduced(np.maximum, per_coordinate)
+
+    def _reduced(self, ufunc: np.ufunc, per_coordinate: npt.NDArray[Number]) -> npt.NDArray[Number]:
+        filled = np.asarray(self.sizes) > 0
+        reduced = np.zeros(len(self.sizes), per_coordinate.dtype)
+        if self.dim:
+            reduced[filled] = ufunc.reduceat(per_coordinate, self.starts[filled])
+        return reduced
 
     def sums_at(self, coordinates: Ints, values: Doubles) -> Doubles:
         """One sum per block of values that stand at these coordinates."""

@@ -43,7 +43,7 @@ def pack(run: Run, node: str, round: int, payload: Payload | None, basis: int = 
     return frame.pack(header, body)
 
 
-def open_frame(run: Run, node: str, blob: bytes) -> tuple[Header, memoryview]:
+def open_frame(run: Run, node: str, blob: bytes | memoryview) -> tuple[Header, memoryview]:
     """Header and body of a frame of this run and node; whether its round is right is for the caller to say."""
     header, body = frame.unpack(memoryview(blob))
     if header.scheme != run.scheme_digest:
@@ -59,6 +59,8 @@ def open_frame(run: Run, node: str, blob: bytes) -> tuple[Header, memoryview]:
 
 def read_payload(run: Run, node: str, header: Header, body: memoryview) -> Payload | None:
     """The payload in an opened frame; None where it says "unchanged"."""
+    if header.round >> 63:
+        raise MalformedPayload("the frame is of a round beyond 2^63 − 1, which there cannot be")
     if header.kind == frame.UNCHANGED:
         if not run.scheme.encoder.facts.skips:
             raise MalformedPayload("the frame says 'unchanged', which only nodes of a Lazy encoder may say")

@@ -9,36 +9,93 @@ from sparsemean.decoders import Belief, Decoder
 from sparsemean.encoders import Encoder, State, Stateful
 from sparsemean.encoders import Facts as EncoderFacts
 from sparsemean.errors import InvalidInput
-from sparsemean.memory import Arrival, Memory, Recollection, Setting
+from sparsemean.fingerprint import fingerprint
+from sparsemean.journal import Journal
+from sparsemean.journal.written_tree import read_tree, written
+from sparsemean.kept import kept
+from sparsemean.kernels.sample import (
+    RANKED,
+    STRIDE,
+    Sample,
+    Words,
+    below,
+    places,
+    places_of,
+    shuffle_words,
+    stream_index,
+    stream_word,
+)
+from sparsemean.memory import Arrival, Memory, Nothing, Recollection, Setting
 from sparsemean.memory import Facts as MemoryFacts
-from sparsemean.payload import Ints, Layout, Part, Payload
+from sparsemean.payload import Doubles, Ints, Layout, Part, Payload
+from sparsemean.rounds import Offer, Rounds, Taken
 from sparsemean.run import Run
-from sparsemean.sampling import Key, block_size
+from sparsemean.sampling import Key, block_size, coordinates_between, sample_of, stream_of
+from sparsemean.server import BOOKKEEPING
+from sparsemean.summary import Summary
+from sparsemean.theory.binomial import count_given_sent
+from sparsemean.theory.estimated import LEAST_RATIO
 from sparsemean.totals import RoundTotals
+from sparsemean.tree import Tree, array_in, branch
+from sparsemean.wire.values.dither import LABEL as DITHER
+from sparsemean.wire.values.dithered import GROUP, LARGEST_SCALE
 
 __all__ = [
+    "BOOKKEEPING",
+    "DITHER",
+    "GROUP",
+    "LARGEST_SCALE",
+    "LEAST_RATIO",
+    "RANKED",
+    "STRIDE",
     "Arrival",
     "Belief",
     "Blocks",
     "Decoder",
+    "Doubles",
     "Encoder",
     "EncoderFacts",
+    "Journal",
     "Key",
     "Layout",
     "Memory",
     "MemoryFacts",
+    "Nothing",
+    "Offer",
     "Part",
     "Payload",
     "Recollection",
     "RoundTotals",
+    "Rounds",
+    "Sample",
     "Setting",
     "State",
     "Stateful",
+    "Summary",
+    "Taken",
+    "Tree",
+    "Words",
+    "array_in",
+    "below",
     "block_size",
+    "branch",
     "coordinates",
+    "coordinates_between",
+    "count_given_sent",
+    "fingerprint",
+    "kept",
     "open_frame",
     "pack",
+    "places",
+    "places_of",
     "read_payload",
+    "read_tree",
+    "sample_of",
+    "shuffle_words",
+    "stream_index",
+    "stream_of",
+    "stream_word",
+    "written",
 ]
 
 

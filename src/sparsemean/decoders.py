@@ -10,7 +10,7 @@ from typing import TypeAlias
 import numpy as np
 
 from sparsemean.errors import InvalidInput
-from sparsemean.kernels import reweigh
+from sparsemean.kernels import add_scaled, reweigh
 from sparsemean.payload import Doubles
 from sparsemean.theory import FixedWeighting, fill_gains, gains, mixed_gains, weights
 from sparsemean.theory.estimated import LEAST_RATIO
@@ -87,7 +87,10 @@ class Mean(Decoder):
         return "one"
 
     def innovation(self, totals: RoundTotals, shares: Shares, beliefs: tuple[Belief, ...]) -> Doubles:
-        return totals.sums * totals.blocks.spread(_inverse(totals.weight))
+        mean, sums = np.empty(totals.blocks.dim), totals.sums
+        for here, inverse in zip(totals.blocks.slices, _inverse(totals.weight).tolist(), strict=True):
+            add_scaled()(sums[here], inverse, mean[here], True)
+        return mean
 
 
 @dataclass(frozen=True)
@@ -134,7 +137,7 @@ class Spatial(Decoder):
         return self.weighting if self.weighting is not None else self.table
 
     def innovation(self, totals: RoundTotals, shares: Shares, beliefs: tuple[Belief, ...]) -> Doubles:
-        scaled = np.zeros(totals.blocks.dim)
+        scaled = np.empty(totals.blocks.dim)
         start = 0
         weights = totals.weight.tolist()
         for size, nodes, weight, known in zip(
@@ -143,7 +146,9 @@ class Spatial(Decoder):
             here = slice(start, start + size)
             T = self.T(known, sum(nodes))
             if any(nodes) and T is not None:
-                for gain, sums in zip(_gains(T, tuple(nodes), shares), totals.class_sums, strict=True):
-                    reweigh()(gain / weight, totals.counts[here], sums[here], scaled[here])
+                for i, gain in enumerate(_gains(T, tuple(nodes), shares)):
+                    reweigh()(gain / weight, totals.counts[here], totals.class_sums[i, here], scaled[here], i == 0)
+            else:
+                scaled[here] = 0.0
             start += size
         return scaled

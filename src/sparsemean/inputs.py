@@ -14,16 +14,19 @@ from sparsemean.payload import Doubles, Floats
 from sparsemean.wire.values import LARGEST
 
 LARGEST_WEIGHT = 1e30
+LONGEST_NAME = 256
 
 
 def node_name(node: str) -> str:
-    """A name that is not empty and can be written as UTF-8."""
+    """A name that is not empty, can be written as UTF-8, and is not so long that names would fill the memory."""
     if not isinstance(node, str) or not node:
         raise InvalidInput(f"a node is named by a non-empty string, got {node!r}")
     try:
-        node.encode()
+        length = len(node.encode())
     except UnicodeEncodeError:
         raise InvalidInput(f"the node name {node!r} cannot be written as UTF-8") from None
+    if length > LONGEST_NAME:
+        raise InvalidInput(f"a node's name has up to {LONGEST_NAME} bytes, this one has {length}; send a digest of it")
     return node
 
 
@@ -74,6 +77,8 @@ def vector_of(vector: npt.ArrayLike, dim: int) -> Floats:
 
 def weight_of(weight: float | Sequence[float] | Doubles, blocks: int) -> Doubles:
     """One weight per block, finite and not negative."""
+    if type(weight) is float and 0.0 <= weight <= LARGEST_WEIGHT:  # the common case, a thousand times a round
+        return np.full(blocks, weight)
     try:
         array = np.asarray(weight).astype(np.float64, casting="same_kind")
     except (TypeError, ValueError):

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 import numpy as np
+import numpy.typing as npt
 
 from sparsemean.blocks import Blocks
 from sparsemean.payload import Doubles, Ints
@@ -23,11 +24,16 @@ EVERY = 8  # of more blocks one in so many
 class Kept:
     """``begin[b]`` is where the sampler's block b stands among the kept coordinates, −1 where it is not kept.
 
-    >>> Kept(Blocks((5, 3))).count, Kept(Blocks((1 << 22,))).count
-    (8, 524288)
+    Which are kept is chosen for the whole vector, of the given layers. Of it, [lo, hi) is looked at, whole blocks of
+    the sampler, and coordinates and blocks are counted from lo.
+
+    >>> Kept(Blocks((5, 3))).count, Kept(Blocks((1 << 22,))).count, Kept(Blocks((1 << 22,)), 4096, 1 << 21).count
+    (8, 524288, 258048)
     """
 
     blocks: Blocks
+    lo: int = 0
+    hi: int | None = None
 
     @cached_property
     def size(self) -> int:
@@ -35,49 +41,59 @@ class Kept:
         return block_size(self.blocks.dim)
 
     @cached_property
-    def _chosen(self) -> Ints:
-        """The blocks that are kept: of every layer at least one in ``EVERY``."""
+    def _chosen(self) -> npt.NDArray[np.bool_]:
+        """The blocks of the whole vector that are kept: of every layer at least one in ``EVERY``."""
         number = -(-self.blocks.dim // self.size)
         if number <= SHORT:
-            return np.arange(number)
+            return np.ones(number, bool)
         keep = np.zeros(number, bool)
         keep[::EVERY] = True
         first, last = self.blocks.starts // self.size, (self.blocks.starts + self.blocks.sizes - 1) // self.size
         for low, high in zip(first.tolist(), last.tolist(), strict=True):
             if high - low < EVERY:
                 keep[low : high + 1] = True
-        return np.flatnonzero(keep)
+        return keep
+
+    def _below(self, coordinates: Ints) -> Ints:
+        """How many coordinates below each of these are kept."""
+        block, rest = np.divmod(coordinates, self.size)
+        before = np.append(0, np.cumsum(self._chosen))[block]
+        return before * self.size + np.where(np.append(self._chosen, False)[block], rest, 0)
+
+    @cached_property
+    def _range(self) -> tuple[int, int]:
+        return self.lo, self.blocks.dim if self.hi is None else self.hi
 
     @cached_property
     def begin(self) -> Ints:
         """Where each block of the sampler begins."""
-        begin = np.full(-(-self.blocks.dim // self.size), -1, np.int64)
-        begin[self._chosen] = np.arange(self._chosen.size) * self.size
-        return begin
+        lo, hi = self._range
+        here = self._chosen[lo // self.size : -(-hi // self.size)]
+        return np.where(here, (np.cumsum(here) - 1) * self.size, -1)
 
     @cached_property
     def coordinates(self) -> Ints:
         """All that are kept, in order."""
-        every = (self._chosen[:, None] * self.size + np.arange(self.size)).ravel()
-        return every[every < self.blocks.dim]
+        lo, hi = self._range
+        every = (np.flatnonzero(self.begin >= 0)[:, None] * self.size + np.arange(self.size)).ravel()
+        return every[every < hi - lo]
 
     @cached_property
     def count(self) -> int:
         """How many are kept."""
-        missing = self.begin.size * self.size - self.blocks.dim  # of the last block, which may be short
-        return int(self._chosen.size * self.size - (missing if self._chosen[-1] == self.begin.size - 1 else 0))
+        first, last = self._below(np.array(self._range)).tolist()
+        return int(last - first)
 
     @cached_property
     def everything(self) -> bool:
         """Whether no coordinate is left out."""
-        return self.count == self.blocks.dim
+        lo, hi = self._range
+        return self.count == hi - lo
 
     @cached_property
     def scale(self) -> Doubles:
-        """For each layer: its coordinates over those of them that are kept."""
-        if self.everything:
-            return np.ones(len(self.blocks.sizes))
-        held = self.blocks.sums_at(self.coordinates, np.ones(self.count))
+        """For each layer of the whole vector: its coordinates over those of them that are kept."""
+        held = np.diff(self._below(np.append(self.blocks.starts, self.blocks.dim)))
         return np.asarray(self.blocks.sizes) / held
 
     def places(self, coordinates: Ints) -> Ints:
@@ -87,6 +103,6 @@ class Kept:
 
 
 @lru_cache(maxsize=8)
-def kept(blocks: Blocks) -> Kept:
-    """What is kept of vectors with these layers; the same in every round."""
-    return Kept(blocks)
+def kept(blocks: Blocks, lo: int = 0, hi: int | None = None) -> Kept:
+    """What is kept of vectors with these layers, or of a range of them; the same in every round."""
+    return Kept(blocks, lo, hi)

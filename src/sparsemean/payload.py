@@ -45,6 +45,12 @@ class Payload:
     parts: tuple[Part, ...]
     choice: int = 0
 
+    @property
+    def held_bytes(self) -> int:
+        """What it takes while it waits: few-bit values are long by then."""
+        arrays = (array for part in self.parts for array in (part.where, part.values, part.noise))
+        return sum(array.nbytes for array in arrays if isinstance(array, np.ndarray))
+
     def dense(self, dim: int) -> Doubles:
         """The vector this payload stands for.
 

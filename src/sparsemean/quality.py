@@ -13,7 +13,7 @@ from sparsemean import theory
 from sparsemean.decoders import Shares
 from sparsemean.payload import Doubles
 from sparsemean.results import Correlation
-from sparsemean.totals import RoundTotals
+from sparsemean.summary import Summary
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,55 +48,53 @@ def _feedback(T: theory.FixedWeighting, nodes: tuple[int, ...], shares: Shares) 
 
 
 @np.errstate(over="ignore", invalid="ignore")
-def news_likeness(totals: RoundTotals, shares: Shares, moments: theory.Moments | None) -> Doubles | None:
+def news_likeness(summary: Summary, shares: Shares) -> Doubles | None:
     """ρ̂/(n − 1) of each block as this round shows it (``theory.shrunk_likeness``); None without uniform shares.
 
     NaN in a block where no coordinate came from two nodes, which says nothing of how alike they are.
     """
-    if not shares or moments is None:
+    if not shares or summary.moments is None:
         return None
-    energy = np.asarray(shares) @ totals.class_squares
-    shown = theory.shrunk_likeness(moments, energy, totals.nodes.astype(np.float64), _least(totals, shares))
-    overlap = np.maximum.reduceat(totals.counts, totals.blocks.starts) > 1
-    return np.where(overlap, shown, math.nan)
+    energy = np.asarray(shares) @ summary.class_squares
+    nodes = summary.nodes.astype(np.float64)
+    shown = theory.shrunk_likeness(summary.moments, energy, nodes, _least(summary, shares))
+    return np.where(summary.most > 1, shown, math.nan)
 
 
 @np.errstate(over="ignore", invalid="ignore")
 def quality(
-    totals: RoundTotals,
+    summary: Summary,
     shares: Shares,
-    moments: theory.Moments | None,
     T: Sequence[theory.FixedWeighting | None],
     weight: Doubles,
+    dim: int,
 ) -> Quality:
     """Quality of an estimate with T in each block; ``weight`` is the total each block's mean is divided by.
 
-    ``moments`` are the summary of the totals.
-
     Values whose powers overflow leave the error, its standard error or both unknown.
     """
-    alive = totals.weight > 0
+    alive = summary.weight > 0
     known = [t for t, counts in zip(T, alive.tolist(), strict=True) if counts and t is not None]
-    if not shares or moments is None or len(known) < np.count_nonzero(alive):
+    if not shares or summary.moments is None or len(known) < np.count_nonzero(alive):
         return Quality()
-    moments, weight = moments.where(alive), weight[alive]
-    nodes = [tuple(column) for column in totals.class_nodes.T[alive].tolist()]
+    moments, weight = summary.moments.where(alive), weight[alive]
+    nodes = [tuple(column) for column in summary.class_nodes.T[alive].tolist()]
     found = [_coefficients(t, n, shares) for t, n in zip(known, nodes, strict=True)]
     own, cross = np.stack([a for a, _ in found], axis=-1), np.stack([b for _, b in found], axis=-1)
-    least = _least(totals, shares)
+    least = _least(summary, shares)
     # With several shares the standard error takes the largest coefficients and the smallest share: on the large side.
     error, error_se = theory.estimated_error(
-        moments, least, (own.max(axis=0), _largest(cross)), weight, max(map(sum, nodes)), totals.blocks.dim
+        moments, least, (own.max(axis=0), _largest(cross)), weight, max(map(sum, nodes)), dim
     )
     p = np.array(shares)[:, None]
-    noise, energy = p * totals.class_noise[:, alive], p * totals.class_squares[:, alive]
+    noise, energy = p * summary.class_noise[:, alive], p * summary.class_squares[:, alive]
     rounding = float(np.sum((own + 1.0) * noise / weight**2))
     if len(shares) > 1:
-        products = totals.products()[:, :, alive]
-        products[np.diag_indices(len(shares))] -= totals.class_squares[:, alive]
+        products = summary.products[:, :, alive]
+        products[np.diag_indices(len(shares))] -= summary.class_squares[:, alive]
         terms = np.sum(own * energy + noise, axis=0) + np.sum(cross * products, axis=(0, 1))
         error = float(np.sum(terms / weight**2))
-    norm = (totals.nodes[alive] / totals.weight[alive]) ** 2  # from w_i x_i to y_i = n w_i x_i / Σw
+    norm = (summary.nodes[alive] / summary.weight[alive]) ** 2  # from w_i x_i to y_i = n w_i x_i / Σw
     r1, r2 = np.sum(energy - noise, axis=0), moments.s2 - moments.q
     r2_se = float(np.sqrt(np.sum(norm**2 * theory.r2_variance(moments, least))))
     correlation = Correlation(float(np.sum(norm * r1)), float(np.sum(norm * r2)), r2_se)
@@ -104,9 +102,9 @@ def quality(
     return Quality(_finite(error), _finite(error_se), _finite(rounding), correlation, feedback)
 
 
-def _least(totals: RoundTotals, shares: Shares) -> float:
+def _least(summary: Summary, shares: Shares) -> float:
     """The smallest share of those that came: what is least certain."""
-    came = totals.class_nodes.sum(axis=1).tolist()
+    came = summary.class_nodes.sum(axis=1).tolist()
     return min((share for share, here in zip(shares, came, strict=True) if here), default=1.0)
 
 

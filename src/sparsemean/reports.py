@@ -137,5 +137,5 @@ def _metric(name: str, kind: str, what: str, values: Mapping[str, float]) -> lis
     return [
         f"# HELP {full} {what}",
         f"# TYPE {full} {kind}",
-        *(f"{full}{by} {value:.10g}" for by, value in values.items()),
+        *(f"{full}{by} {repr(float(value)).removesuffix('.0')}" for by, value in values.items()),
     ]

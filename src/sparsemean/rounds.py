@@ -11,6 +11,7 @@ import numpy as np
 from sparsemean.client import next_basis
 from sparsemean.decoders import Belief
 from sparsemean.errors import ConflictingPayload, DivergenceWarning, OutOfStep, TooFewNodes, WrongRound
+from sparsemean.kept import kept
 from sparsemean.kernels import Sample
 from sparsemean.memory import Arrival, Setting, Shared
 from sparsemean.memory.rows import InMemory, Shelf
@@ -18,7 +19,7 @@ from sparsemean.payload import Doubles, Payload
 from sparsemean.quality import news_likeness, quality
 from sparsemean.results import Estimate, Receipt
 from sparsemean.run import Run
-from sparsemean.theory import Moments
+from sparsemean.summary import Summary
 from sparsemean.totals import RoundTotals
 from sparsemean.tree import Tree, array_in, branch, names_in
 from sparsemean.wire.values import value_kind
@@ -46,15 +47,33 @@ class Taken:
 
 
 class Rounds:
-    """The open round, what is remembered of earlier ones, and how one becomes the other."""
+    """The open round, what is remembered of earlier ones, and how one becomes the other.
 
-    def __init__(self, run: Run, missing: str, round: int, batch_bytes: int, shelf: Shelf | None = None) -> None:
+    Of vectors that are shared out by coordinates it has the range [lo, hi), and payloads are cut to it. At the end of a
+    round such ranges tell each other their ``summary``; all else of them is apart.
+    """
+
+    CALLER = 6  # frames from a warning up to whoever closed the round
+
+    def __init__(
+        self,
+        run: Run,
+        missing: str,
+        round: int,
+        batch_bytes: int,
+        shelf: Shelf | None = None,
+        lo: int = 0,
+        hi: int | None = None,
+    ) -> None:
         self.run = run
         self.missing = missing
         self.round = round
         self._batch_bytes = batch_bytes
-        dtype = value_kind(run.scheme.values).dtype
-        self.memory = run.scheme.memory.start(Setting(run.ranges, run.scheme.encoder, dtype, shelf or InMemory()))
+        self._range = (lo, run.dim if hi is None else hi)
+        self._blocks = run.ranges.within(*self._range)
+        self.dtype = value_kind(run.scheme.values).dtype
+        setting = Setting(self._blocks, run.scheme.encoder, self.dtype, shelf or InMemory(), run.dim)
+        self.memory = run.scheme.memory.start(setting)
         self._likeness = np.zeros(len(run.blocks))
         self.known: dict[str, Doubles] = {}  # last weights, those heard longest ago first
         self._basis: dict[str, int] = {}
@@ -101,20 +120,30 @@ class Rounds:
 
     def take(self, offer: Offer) -> None:
         """Count a payload that is new and builds on a known state."""
-        receipt, blob, in_step = offer.receipt, offer.blob, self.run.scheme.encoder.facts.in_step
-        if in_step and offer.basis == 0:
-            self.memory.forget(receipt.node)
-        basis = next_basis(offer.basis, blob) if in_step else 0
-        self.accepted[receipt.node] = Taken(receipt, offer.weight, len(blob), basis)
-        self._queue.append(Arrival(receipt.node, offer.weight, offer.payload))
-        self._queued_bytes += len(blob)
+        self.count(*self.taken(offer), offer.payload)
+
+    def taken(self, offer: Offer) -> tuple[Taken, bool]:
+        """What will be known of the payload, and whether its node begins afresh with it."""
+        in_step = self.run.scheme.encoder.facts.in_step
+        basis = next_basis(offer.basis, offer.blob) if in_step else 0
+        return Taken(offer.receipt, offer.weight, len(offer.blob), basis), in_step and offer.basis == 0
+
+    def count(self, taken: Taken, afresh: bool, payload: Payload | None) -> None:
+        """Count a payload, of a node that begins ``afresh`` or goes on from what is known of it."""
+        node = taken.receipt.node
+        if afresh:
+            self.memory.forget(node)
+        self.accepted[node] = taken
+        self._queue.append(Arrival(node, taken.weight, payload))
+        self._queued_bytes += payload.held_bytes if payload is not None else 0
         if self._queued_bytes > self._batch_bytes:
             self._fold()
 
     def _fold(self) -> RoundTotals:
         """Add what waits to the totals, which are made for the first that comes, and hand it to the memory."""
         if self._totals is None:
-            self._totals = RoundTotals(self.run.ranges, bool(self.run.shares), max(1, len(self.run.shares)))
+            shares, held = self.run.shares, kept(self.run.ranges, *self._range)
+            self._totals = RoundTotals(self._blocks, bool(shares), max(1, len(shares)), held)
         totals = self._totals
         batches: dict[tuple[int, int], list[Arrival]] = {}
         for arrival in self._queue:
@@ -130,7 +159,8 @@ class Rounds:
             rows = [self.memory.row(arrival.node) for arrival in batch]
             sent = [part for arrival in batch if arrival.payload for part in arrival.payload.parts]
             expected_rows = [row if isinstance(row, np.ndarray) else None for row in rows]
-            totals.add_samples(np.stack([arrival.weight for arrival in batch]), sent, expected_rows, of_class)
+            blend = self.memory.blend([arrival.node for arrival in batch])
+            totals.add_samples(np.stack([arrival.weight for arrival in batch]), sent, expected_rows, of_class, blend)
         for arrival in self._queue:
             self.memory.take(arrival)
         self._queue = []
@@ -153,25 +183,32 @@ class Rounds:
         if not any(np.any(taken.weight > 0) for taken in self.accepted.values()):
             raise TooFewNodes(f"all nodes of round {self.round} have weight 0, so there is no mean; skip_round()")
 
-    def close(self, most_nodes: int) -> Estimate:
-        """End the round and learn from it; rows are written by ``memory.settle``, which is left to the caller."""
-        totals = self._fold()
-        moments = totals.summary()
-        shown = self._shown(totals, moments)
-        estimate = self._estimate(totals, moments, shown)
-        self._finish(estimate.mean, shown, most_nodes)
+    def summary(self) -> Summary:
+        """What this range of coordinates adds to what is known of the open round."""
+        return Summary.of(self._fold(), self.memory.fits, self.run.scheme.decoder.adapts)
+
+    def close(self, most_nodes: int, summary: Summary | None = None) -> Estimate:
+        """End the round and learn from it; rows are written by ``memory.settle``, which is left to the caller.
+
+        ``summary`` is that of all ranges, where this is one of several.
+        """
+        whole = self.summary() if summary is None else summary
+        shown = self._shown(whole)
+        estimate = self._estimate(self._fold(), whole, shown)
+        self._finish(estimate.mean, whole, shown, most_nodes)
         return estimate
 
-    def skip(self, most_nodes: int) -> None:
+    def skip(self, most_nodes: int, summary: Summary | None = None) -> None:
         """End the round without an estimate; what nodes sent is still learnt, since they hold receipts for it."""
-        totals = self._fold()
-        self._finish(None, self._shown(totals, totals.summary()), most_nodes)
+        whole = self.summary() if summary is None else summary
+        self._fold()
+        self._finish(None, whole, self._shown(whole), most_nodes)
 
     def beliefs(self) -> tuple[Belief, ...]:
         """How alike the nodes' news has been, block by block."""
         return tuple(Belief(before) for before in self._likeness.tolist())
 
-    def _estimate(self, totals: RoundTotals, moments: Moments | None, shown: Doubles) -> Estimate:
+    def _estimate(self, totals: RoundTotals, summary: Summary, shown: Doubles) -> Estimate:
         decoder, shares = self.run.scheme.decoder, self.run.shares
         counted = {node: taken.weight for node, taken in self.accepted.items()}
         if self.missing == "carry":
@@ -182,12 +219,12 @@ class Rounds:
         innovation = decoder.innovation(totals, shares, beliefs)
         if self.missing == "carry":
             present = np.divide(totals.weight, weight, out=np.zeros_like(weight), where=weight > 0)
-            innovation = innovation * self.run.ranges.spread(present)
-        T = [decoder.T(known, n) for known, n in zip(beliefs, totals.nodes.tolist(), strict=True)]
-        how_good = quality(totals, shares, moments, T, weight)
+            innovation = innovation * self._blocks.spread(present)
+        T = [decoder.T(known, n) for known, n in zip(beliefs, summary.nodes.tolist(), strict=True)]
+        how_good = quality(summary, shares, T, weight, self.run.dim)
         self._warn(how_good.feedback)
         return Estimate(
-            mean=np.add(self.memory.mean(counted), innovation, out=innovation),
+            mean=self._with_memory(innovation, counted),
             round=self.round,
             nodes=tuple(self.accepted),
             counts=totals.counts,
@@ -198,11 +235,16 @@ class Rounds:
             rounding=how_good.rounding,
         )
 
-    def _shown(self, totals: RoundTotals, moments: Moments | None) -> Doubles:
+    def _with_memory(self, innovation: Doubles, weights: Mapping[str, Doubles]) -> Doubles:
+        """In place, and without a pass over it where nothing is remembered."""
+        mean = self.memory.mean(weights)
+        return innovation if isinstance(mean, float) and mean == 0.0 else np.add(mean, innovation, out=innovation)
+
+    def _shown(self, summary: Summary) -> Doubles:
         """How alike the news of this round is; as before where it does not tell, or nobody wants to know."""
         if not self.run.scheme.decoder.adapts:
             return self._likeness
-        shown = news_likeness(totals, self.run.shares, moments)
+        shown = news_likeness(summary, self.run.shares)
         return self._likeness if shown is None else np.where(np.isnan(shown), self._likeness, shown)
 
     def _warn(self, feedback: float) -> None:
@@ -212,16 +254,17 @@ class Rounds:
                 f"the shared memory multiplies its own error by {feedback:.3g} each round and will diverge; "
                 "use memory=SharedStable(), a larger k, or more nodes",
                 DivergenceWarning,
-                stacklevel=6,
+                stacklevel=self.CALLER,
             )
 
-    def _finish(self, estimate: Doubles | None, shown: Doubles, most_nodes: int) -> None:
+    def _finish(self, estimate: Doubles | None, summary: Summary, shown: Doubles, most_nodes: int) -> None:
         self._likeness = shown
         for node, taken in self.accepted.items():
             self.known.pop(node, None)
             self.known[node] = taken.weight
-        for node in list(self.known)[: max(0, len(self.known) - most_nodes)]:
-            self.forget(node)
+        for node in list(self.known)[: max(0, len(self.known) - max(most_nodes, len(self.accepted)))]:
+            self._drop(node)
+        self.memory.pool(summary.fits)
         self.memory.learn(self.round, estimate)
         if self.run.scheme.encoder.facts.in_step:
             self._basis.update({node: taken.basis for node, taken in self.accepted.items()})
@@ -231,6 +274,9 @@ class Rounds:
 
     def forget(self, node: str) -> None:
         """Drop all that is remembered of a node."""
+        self._drop(node)
+
+    def _drop(self, node: str) -> None:
         self.memory.forget(node)
         self.known.pop(node, None)
         self._basis.pop(node, None)
@@ -241,12 +287,12 @@ class Rounds:
             "round": self.round,
             "warned": self._warned,
             "likeness": self._likeness,
-            "known": {"nodes": list(self.known), "weights": _stacked(self.known)},
+            "known": {"nodes": list(self.known), "weights": self._stacked(self.known)},
             "basis": {"nodes": list(self._basis), "numbers": np.array(list(self._basis.values()), np.int64)},
             "closed": {
                 "nodes": list(self._closed),
                 "digests": [taken.receipt.digest for taken in self._closed.values()],
-                "weights": _stacked({node: taken.weight for node, taken in self._closed.items()}),
+                "weights": self._stacked({node: taken.weight for node, taken in self._closed.items()}),
                 "numbers": np.array([(taken.bytes, taken.basis) for taken in self._closed.values()], np.int64),
             },
             "memory": self.memory.state(),
@@ -272,6 +318,5 @@ class Rounds:
         }
         self.memory.restore(branch(state, "memory"))
 
-
-def _stacked(weights: Mapping[str, Doubles]) -> Doubles:
-    return np.array(list(weights.values()), np.float64).reshape(len(weights), -1)
+    def _stacked(self, weights: Mapping[str, Doubles]) -> Doubles:
+        return np.array(list(weights.values()), np.float64).reshape(len(weights), len(self.run.blocks))

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from sparsemean.errors import InvalidInput
+from sparsemean.kernels.choose import worth_loading
 from sparsemean.kernels.sample import (
-    SMALL,
     Integers,
     Sample,
     Words,
@@ -145,7 +145,7 @@ def coordinates_between(key: Key, dim: int, k: int, lo: int, hi: int) -> tuple[I
     place, end = places(sample, first, last)[[0, -1]].tolist()
     found = np.empty(end - place, np.int64)
     # A small sample takes less time than to load numba.
-    (draw() if found.size > SMALL else sample_numpy)(sample, first, last, found)
+    (draw() if worth_loading(found.size) else sample_numpy)(sample, first, last, found)
     return found, place
 
 

@@ -6,8 +6,9 @@ import json
 import logging
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, Literal, Self, TypeVar
 
 import numpy as np
 
@@ -33,7 +34,8 @@ if TYPE_CHECKING:
 Weight = float | Sequence[float] | Doubles
 Ended = TypeVar("Ended", bound=Estimate | None)
 BATCH = 256  # payloads that accept_many takes at once
-BOOKKEEPING = 1 << 10  # bytes that any node takes, whatever is remembered of it
+BOOKKEEPING = 1 << 11  # bytes that any node takes, whatever is remembered of it
+WEIGHTS = 4  # of each block that are held for a node
 
 log = logging.getLogger("sparsemean.server")
 
@@ -66,7 +68,7 @@ class Server:
         run: Run,
         missing: str = "drop",
         round: int = 0,
-        batch_bytes: int = 1 << 24,
+        batch_bytes: int = 1 << 25,
         journal: Path | str | None = None,
         durability: str = "accept",
         memory_bytes: int = 1 << 34,
@@ -86,7 +88,7 @@ class Server:
         self._clip = clip
         self._on_round = tuple(on_round)
         self._first_round, self._batch_bytes = round_number(round), batch_bytes
-        self._rounds = Rounds(run, missing, self._first_round, batch_bytes)
+        self._rounds = self._begun()
         self._unsound = False
         self._most_nodes = self._room(whole(memory_bytes, "memory_bytes", 1), journal is not None)
         self._lock = threading.Lock()
@@ -100,6 +102,9 @@ class Server:
             self.close()
             raise
 
+    def _begun(self) -> Rounds:
+        return Rounds(self.run, self.missing, self._first_round, self._batch_bytes)
+
     def _opened(self, folder: Path, durability: str) -> Journal:
         from sparsemean.journal import Journal  # a node has no use for a database
 
@@ -109,7 +114,9 @@ class Server:
 
     def _room(self, memory_bytes: int, journal: bool) -> int:
         """How many nodes the server has room for."""
-        each = self._rounds.memory.node_bytes + BOOKKEEPING + (self.run.payload_bytes if journal else 0)
+        weights = 8 * len(self.run.blocks) * WEIGHTS
+        waits = journal or self.run.scheme.memory.facts.per_node  # a payload is kept until the round ends
+        each = self._rounds.memory.node_bytes + BOOKKEEPING + weights + (self.run.payload_bytes if waits else 0)
         if each > memory_bytes:
             raise InvalidInput(f"one node takes {each} bytes here, more than memory_bytes = {memory_bytes}")
         return memory_bytes // each
@@ -156,7 +163,7 @@ class Server:
                     continue
                 waiting.append((len(answers), offer))
                 answers.append((node, offer.receipt))
-                room -= len(offer.blob)
+                room -= len(offer.blob) + (offer.payload.held_bytes if offer.payload is not None else 0)
                 if len(waiting) == BATCH or room < 0:
                     self._answer(waiting, answers)
                     room = self._batch_bytes
@@ -201,6 +208,7 @@ class Server:
                     answers.append(offer.receipt)
                 except SparseMeanError as refused:
                     answers.append(refused)
+            self._unsound = self._journal is not None
             try:
                 self._write(rounds.round, new.values())
             except JournalError as failure:
@@ -208,7 +216,6 @@ class Server:
                     failure if isinstance(answer, Receipt) and answer.node in new else answer for answer in answers
                 ]
                 new = {}
-            self._unsound = self._journal is not None
             for offer in new.values():
                 rounds.take(offer)
             self._unsound = False
@@ -233,9 +240,14 @@ class Server:
         the time is over.
         """
         least = whole(minimum, "minimum", 1)
+        most = least if wanted is None else whole(wanted, "wanted", least)
+        if wanted is not None and deadline is None:
+            raise InvalidInput("wanted says how many to wait for; give deadline=, the seconds to wait at most")
+        if deadline is not None and not (isinstance(deadline, int | float) and deadline >= 0):
+            raise InvalidInput(f"a deadline is a number of seconds from now, got {deadline!r}")
         with self._lock:
             if deadline is not None:
-                self._wait(least if wanted is None else whole(wanted, "wanted", least), deadline)
+                self._wait(most, deadline)
             rounds = self._sound()
             rounds.check_enough(least)
             estimate, report = self._end("close", rounds.close)
@@ -250,7 +262,8 @@ class Server:
 
     def _wait(self, wanted: int, deadline: float) -> None:
         round = self.round
-        self._came.wait_for(lambda: self.round != round or len(self._rounds.accepted) >= wanted, max(0.0, deadline))
+        seconds = min(deadline, threading.TIMEOUT_MAX)
+        self._came.wait_for(lambda: self.round != round or len(self._rounds.accepted) >= wanted, seconds)
         if self.round != round:
             raise WrongRound(f"round {round} was ended by another thread; the open round is {self.round}")
 
@@ -296,8 +309,10 @@ class Server:
             if node in rounds.accepted:
                 raise InvalidInput(f"node {node!r} takes part in the open round; forget it after close_round()")
             if self._journal is not None:
+                self._unsound = True
                 self._journal.forget(rounds.round, node_name(node))
             rounds.forget(node)
+            self._unsound = False
 
     def expected(self, node: str) -> Doubles:
         """What the memory puts in place of this node's vector before it hears from it: zeros for one never heard."""
@@ -328,7 +343,9 @@ class Server:
         if self._journal is None:
             return
         held = self._journal.recovered()
-        rounds = Rounds(self.run, self.missing, self._first_round, self._batch_bytes, self._journal.shelf)
+        first = next(held.records, None)
+        begins = self._first_round if first is None else first.round
+        rounds = Rounds(self.run, self.missing, begins, self._batch_bytes, self._journal.shelf)
         try:
             for changes in held.changes:
                 rounds.memory.redo(changes)
@@ -336,7 +353,7 @@ class Server:
                 rounds.restore(held.state)
         except (ValueError, TypeError) as error:
             raise DamagedJournal(f"the state in the journal does not fit this run: {error}") from None
-        for record in held.records:
+        for record in chain([] if first is None else [first], held.records):
             if record.kind == "forget":
                 rounds.forget(record.node)
             else:
@@ -349,7 +366,7 @@ class Server:
             if self._journal is not None:
                 self._journal.close()
 
-    def __enter__(self) -> Server:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

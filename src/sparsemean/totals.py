@@ -9,8 +9,8 @@ import numpy.typing as npt
 
 from sparsemean.blocks import Blocks
 from sparsemean.errors import InvalidInput
-from sparsemean.kept import kept
-from sparsemean.kernels import Batch, Sample, Totals, fold, power_sums, scatter, threads_for
+from sparsemean.kept import Kept, kept
+from sparsemean.kernels import Batch, Blend, Sample, Totals, fold, power_sums, scatter, threads_for
 from sparsemean.payload import Doubles, Floats, Ints, Part
 from sparsemean.theory.estimated import Moments
 
@@ -21,18 +21,21 @@ class RoundTotals:
     Nodes that send with different shares are summed apart, ``classes`` of them, and counted together. With ``moments``
     the energies are kept too, from which the server estimates its own error, and the sums of squares and cubes at the
     ``kept`` coordinates, from which it tells the standard error: 12 to 14 bytes a coordinate of a long vector.
+    Where the blocks are a range of longer vectors, ``held`` says which of its coordinates these are.
     """
 
-    def __init__(self, blocks: Blocks, moments: bool, classes: int = 1) -> None:
+    def __init__(self, blocks: Blocks, moments: bool, classes: int = 1, held: Kept | None = None) -> None:
         self.blocks = blocks
+        self.moments = moments
+        self.held = kept(blocks) if held is None else held
         self.class_nodes: npt.NDArray[np.int64] = np.zeros((classes, len(blocks.sizes)), np.int64)
         self.class_sums: Doubles = np.zeros((classes, blocks.dim))
         self.class_squares: Doubles = np.zeros((classes, len(blocks.sizes)))
         self.class_noise: Doubles = np.zeros((classes, len(blocks.sizes)))
         self.weight: Doubles = np.zeros(len(blocks.sizes))
         self.counts: npt.NDArray[np.int32] = np.zeros(blocks.dim, np.int32)
-        self.squares: Doubles = np.zeros(kept(blocks).count if moments else 0)
-        self.cubes: Doubles = np.zeros(kept(blocks).count if moments else 0)
+        self.squares: Doubles = np.zeros(self.held.count if moments else 0)
+        self.cubes: Doubles = np.zeros(self.held.count if moments else 0)
         self.fourths: Doubles = np.zeros(len(blocks.sizes))
 
     @property
@@ -60,7 +63,7 @@ class RoundTotals:
                 chosen, values, share = chosen[kept], values[kept], share[kept]
             y = np.asarray(share * (part.scale * values), np.float64)
             scatter()(self.class_sums[of_class], self.counts, chosen, y)
-            if self.squares.size:
+            if self.moments:
                 self.class_squares[of_class] += self.blocks.sums_at(chosen, y * y)
                 self._add_powers(chosen, y)
                 if np.any(part.noise):
@@ -68,8 +71,8 @@ class RoundTotals:
 
     def _add_powers(self, chosen: Ints, y: Doubles) -> None:
         places = chosen
-        if not kept(self.blocks).everything:
-            places = kept(self.blocks).places(chosen)
+        if not self.held.everything:
+            places = self.held.places(chosen)
             chosen, y, places = chosen[places >= 0], y[places >= 0], places[places >= 0]
         square = y * y
         self.squares[places] += square
@@ -78,25 +81,30 @@ class RoundTotals:
 
     @np.errstate(over="ignore")
     def add_samples(
-        self, weights: Doubles, parts: Sequence[Part], expected: Sequence[Floats | None], of_class: int = 0
+        self,
+        weights: Doubles,
+        parts: Sequence[Part],
+        expected: Sequence[Floats | None],
+        of_class: int = 0,
+        blend: Blend | None = None,
     ) -> None:
         """Many nodes at once, each with one seeded sample, all of one size and scale. O(nk), block by block."""
         samples = [part.where for part in parts if isinstance(part.where, Sample)]
         self.class_nodes[of_class] += np.count_nonzero(weights > 0, axis=0)
         for weight in weights:
             self.weight += weight
-        moments, empty = self.squares.size > 0, np.zeros(0)
+        moments, empty = self.moments, np.zeros(0)
         into = Totals(
             self.class_sums[of_class],
             self.counts,
             self.class_squares[of_class] if moments else empty,
-            kept(self.blocks).begin,
+            self.held.begin,
             self.squares,
             self.cubes,
             self.fourths if moments else empty,
         )
         values, scale = [part.values for part in parts], parts[0].scale
-        fold()(into, Batch(samples, values, expected, weights, self.blocks.starts, scale), threads_for(samples))
+        fold()(into, Batch(samples, values, expected, weights, self.blocks.starts, scale, blend), threads_for(samples))
         for weight, part in zip(weights, parts, strict=True):
             if moments and np.any(part.noise):
                 self.class_noise[of_class] += self._noise(weight, part)
@@ -112,19 +120,19 @@ class RoundTotals:
     def merge(self, other: RoundTotals) -> None:
         """Join the totals of other nodes over the same coordinates."""
         mine, theirs = vars(self), vars(other)
-        same = other.blocks == self.blocks and all(np.shape(mine[name]) == np.shape(theirs[name]) for name in mine)
+        same = self.held == other.held and all(np.shape(mine[name]) == np.shape(theirs[name]) for name in mine)
         if not same:
             raise InvalidInput("totals of different runs cannot be merged; make both with the same Run")
         for name, array in mine.items():
-            if name != "blocks":
+            if isinstance(array, np.ndarray):
                 array += theirs[name]
 
     @np.errstate(over="ignore", invalid="ignore")
     def summary(self) -> Moments | None:
         """A few numbers per block, additive over coordinate ranges; None where powers are not kept."""
-        if not self.squares.size:
+        if not self.moments:
             return None
-        held = kept(self.blocks)
+        held = self.held
         s2, *higher = power_sums()(self.sums, self.squares, self.cubes, held.begin, held.size, self.blocks.starts)
         sp3, q2, qs2, p4 = (held.scale * each for each in (*higher, self.fourths))
         return Moments(s2, self.class_squares.sum(axis=0), p4, sp3, q2, qs2, self.class_noise.sum(axis=0))

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparsemean.kernels import compiled, power_sums, reweigh
+from sparsemean.kernels import add_scaled, compiled_arrays, power_sums, reweigh
+from sparsemean.kernels.add_scaled import add_scaled_numpy
 from sparsemean.kernels.power_sums import power_sums_numpy
 from sparsemean.kernels.reweigh import reweigh_numpy
 
@@ -33,13 +34,23 @@ def test_power_sums_are_those_of_the_twin(sizes: list[int], size: int, seed: int
     )
 
 
-@given(dim=st.integers(1, 60), nodes=st.integers(1, 9), seed=st.integers(0, 2**32))
-def test_reweighing_leaves_the_same_bits(dim: int, nodes: int, seed: int) -> None:
+@given(dim=st.integers(1, 60), nodes=st.integers(1, 9), seed=st.integers(0, 2**32), anew=st.booleans())
+def test_reweighing_leaves_the_same_bits(dim: int, nodes: int, seed: int, anew: bool) -> None:
     rng = np.random.default_rng(seed)
     factors, counts, sums = rng.normal(size=nodes + 1), rng.integers(0, nodes + 1, dim, np.int32), rng.normal(size=dim)
     one, other = rng.normal(size=(1, dim)).repeat(2, axis=0)
-    reweigh()(factors, counts, sums, one)
-    reweigh_numpy(factors, counts, sums, other)
+    sums[rng.random(dim) < 0.1] = -0.0
+    reweigh()(factors, counts, sums, one, anew)
+    reweigh_numpy(factors, counts, sums, other, anew)
+    assert one.tobytes() == other.tobytes()
+
+
+@given(dim=st.integers(1, 60), seed=st.integers(0, 2**32), anew=st.booleans())
+def test_adding_a_multiple_leaves_the_same_bits(dim: int, seed: int, anew: bool) -> None:
+    rng = np.random.default_rng(seed)
+    sums, factor, (one, other) = rng.normal(size=dim), rng.normal(), rng.normal(size=(1, dim)).repeat(2, axis=0)
+    add_scaled()(sums, factor, one, anew)
+    add_scaled_numpy(sums, factor, other, anew)
     assert one.tobytes() == other.tobytes()
 
 
@@ -48,9 +59,9 @@ def test_pieces_and_threads_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> No
     given = sums, *_ = some(5000, 16, seed=1)
     starts, factors, counts = np.array([0, 10, 3000]), rng.normal(size=4), rng.integers(0, 4, 5000, np.int32)
     whole = power_sums()(*given, 16, starts), np.zeros(5000)
-    reweigh()(factors, counts, sums, whole[1])
-    monkeypatch.setattr(compiled, "_PIECE", 64)
+    reweigh()(factors, counts, sums, whole[1], False)
+    monkeypatch.setattr(compiled_arrays, "_PIECE", 64)
     cut = power_sums()(*given, 16, starts), np.zeros(5000)
-    reweigh()(factors, counts, sums, cut[1])
+    reweigh()(factors, counts, sums, cut[1], False)
     np.testing.assert_allclose(cut[0], whole[0], rtol=1e-11)
     assert cut[1].tobytes() == whole[1].tobytes()

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sparsemean.kernels import Batch, Sample, Totals, fold
+from sparsemean.kernels import Batch, Blend, Sample, Totals, fold
 from sparsemean.kernels.fold import fold_numpy
 from sparsemean.kernels.scatter import scatter_numpy
 from sparsemean.sampling import Key, block_size, coordinates
@@ -51,7 +51,11 @@ def batches(draw: st.DrawFn) -> tuple[Batch, np.ndarray]:
         "some": [row if rng.random() < 0.5 else None for row in rows],
     }
     expected = rows_of[draw(st.sampled_from(sorted(rows_of)))]
-    batch = Batch(samples, values, expected, weights, starts, dim / k)
+    blend = None
+    if draw(st.booleans()):
+        heard = [None if row is None else rng.integers(0, 2, dim, np.uint8) for row in expected]
+        blend = Blend(rng.normal(size=dim), heard, rng.random((3, starts.size)))
+    batch = Batch(samples, values, expected, weights, starts, dim / k, blend)
     return batch, rng.random(-(-dim // size)) < draw(st.sampled_from([0.0, 0.5, 1.0]))
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sparsemean.kernels import compiled
+from sparsemean.kernels.choose import SMALL
 from sparsemean.kernels.restore import CHUNK, restore, restore_numpy
-from sparsemean.kernels.sample import SMALL
 
 
 @settings(deadline=None)
@@ -27,6 +30,9 @@ def test_both_leave_the_same_bits(count: int, levels: int, seed: int) -> None:
     assert one.tobytes() == other.tobytes()
 
 
-def test_only_many_values_are_worth_loading_numba() -> None:
+def test_only_many_values_are_worth_loading_numba(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert restore(1) is compiled.restore  # it is loaded here
+    monkeypatch.delitem(sys.modules, compiled.__name__)
     assert restore(SMALL) is restore_numpy
+    monkeypatch.setitem(sys.modules, compiled.__name__, compiled)
     assert restore(SMALL + 1) is compiled.restore

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from sparsemean.encoders.base import Encoder, Facts, State
-from sparsemean.encoders.top_k import largest
 from sparsemean.errors import InvalidInput
+from sparsemean.kernels import largest
 from sparsemean.payload import Floats, Layout, Part, Payload
 from sparsemean.sampling import Key, coordinates
 from sparsemean.size import Size, checked, count

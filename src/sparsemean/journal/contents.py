@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from sparsemean.errors import DamagedJournal, InvalidInput, JournalError
 from sparsemean.journal.journal import BINDING, STATE, SYNCED
 from sparsemean.journal.log import ENDS, NAME, Log, Record
 from sparsemean.journal.mapped_rows import SUFFIX
-from sparsemean.journal.written_tree import read_tree
+from sparsemean.journal.written_tree import MAGIC, read_tree
 from sparsemean.tree import Tree, branch
 from sparsemean.wire import frame
 
@@ -36,13 +37,15 @@ class Contents:
 
 def contents(folder: Path | str) -> Contents:
     """What a journal holds."""
-    path, log = _opened(folder)
-    try:
-        facts = json.loads(log.facts()[BINDING])
-        end, whole = _last_state(path, log)
-        state = None if whole is None else branch(whole, "rounds")
+    path = Path(folder)
+    with _moment(path) as (log, end, blob):
+        held = log.facts()
+        if BINDING not in held:
+            raise JournalError(f"nothing is in {path} yet; its server died when it was about to begin")
+        facts = json.loads(held[BINDING])
+        state = None if end is None else branch(_state(end, blob), "rounds")
         open_round = state["round"] if isinstance(state, dict) else None
-        accepted = [record for record in log.records(end) if record.kind == "accept"]
+        accepted = [record for record in log.records(-1 if end is None else end) if record.kind == "accept"]
         ended = [record.round for record in log.records() if record.kind in ENDS]
         known = state["known"] if isinstance(state, dict) else None
         return Contents(
@@ -58,31 +61,25 @@ def contents(folder: Path | str) -> Contents:
             rows_bytes=_size(path, f"*{SUFFIX}"),
             log_bytes=_size(path, f"{NAME}*"),
         )
-    finally:
-        log.close()
 
 
 def faults(folder: Path | str) -> list[str]:
     """Everything that is wrong with a journal, in words; empty where each record, state and change can be read."""
-    path, log = _opened(folder)
+    found: list[str] = []
     try:
-        return list(_faults(path, log))
-    finally:
-        log.close()
-
-
-def _faults(path: Path, log: Log) -> Iterator[str]:
-    try:
-        yield from log.integrity()
-        before: Record | None = None
-        for record in log.records():
-            yield from _record_faults(record, before)
-            before = record
-        _last_state(path, log)
-        for changes in log.changes(int(log.facts().get(SYNCED, -1))):
-            read_tree(changes)
+        with _moment(Path(folder)) as (log, end, blob):
+            found += log.integrity()
+            before: Record | None = None
+            for record in log.records():
+                found += _record_faults(record, before)
+                before = record
+            if end is not None:
+                _state(end, blob)
+            for changes in log.changes(int(log.facts().get(SYNCED, -1))):
+                read_tree(changes)
     except JournalError as error:
-        yield str(error)
+        found.append(str(error))
+    return found
 
 
 def _record_faults(record: Record, before: Record | None) -> Iterator[str]:
@@ -91,6 +88,9 @@ def _record_faults(record: Record, before: Record | None) -> Iterator[str]:
     if before is not None and record.round != before.round + (before.kind in ENDS):
         yield f"record {record.sequence} is of round {record.round}, after round {before.round}"
     if record.kind == "accept":
+        if record.payload.startswith(MAGIC):  # what of a payload lies in a range of coordinates
+            read_tree(record.payload)
+            return
         try:
             header, _ = frame.unpack(memoryview(record.payload))
             if header.round != record.round:
@@ -99,21 +99,26 @@ def _record_faults(record: Record, before: Record | None) -> Iterator[str]:
             yield f"record {record.sequence}: {error}"
 
 
-def _opened(folder: Path | str) -> tuple[Path, Log]:
-    path = Path(folder)
+@contextmanager
+def _moment(path: Path) -> Iterator[tuple[Log, int | None, bytes | None]]:
+    """The log, the record that ended a round last, and the state after it if there is one, all at one moment."""
     if not (path / NAME).is_file():
         raise InvalidInput(f"{path} is no journal; give the folder that Server(run, journal=…) was given")
-    return path, Log(path, reading=True)
+    end: int | None = None
+    while True:
+        with closing(Log(path, reading=True)) as log:
+            before, end = end, log.last(ENDS)
+            state = path / f"{end}{STATE}"
+            blob = state.read_bytes() if state.is_file() else None
+            if blob is not None or end in (None, before):  # or the server ended a round between the two looks
+                yield log, end, blob
+                return
 
 
-def _last_state(path: Path, log: Log) -> tuple[int, Tree]:
-    end = log.last(ENDS)
-    if end is None:
-        return -1, None
-    try:
-        return end, read_tree((path / f"{end}{STATE}").read_bytes())
-    except FileNotFoundError:
-        raise DamagedJournal(f"the state after record {end} is missing; restore a copy of the journal") from None
+def _state(end: int, blob: bytes | None) -> Tree:
+    if blob is None:
+        raise DamagedJournal(f"the state after record {end} is missing; restore a copy of the journal")
+    return read_tree(blob)
 
 
 def _size(path: Path, pattern: str) -> int:

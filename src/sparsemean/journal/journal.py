@@ -12,14 +12,14 @@ import logging
 import os
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sparsemean.errors import ForeignJournal, JournalError
+from sparsemean.errors import DamagedJournal, ForeignJournal, JournalError
 from sparsemean.journal.log import ENDS, Kind, Log, Record, guarded
-from sparsemean.journal.mapped_rows import MappedShelf
+from sparsemean.journal.mapped_rows import SUFFIX, MappedShelf
 from sparsemean.journal.written_estimate import estimate_in, estimate_tree
 from sparsemean.journal.written_tree import read_tree, written
 from sparsemean.memory.rows import Shelf
@@ -52,23 +52,26 @@ class Journal:
         self._durable_accepts = durable_accepts
         with ExitStack() as undo:
             with guarded("opened"):
+                new = [path for path in (folder, *folder.parents) if not path.exists()]
                 folder.mkdir(parents=True, exist_ok=True)
+                for path in new:
+                    _sync_folder(path.parent)
                 self._lock = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             undo.callback(os.close, self._lock)
             _lock(self._lock, folder)
             self._log = Log(folder)
             undo.callback(self._log.close)
             self._bind(json.loads(json.dumps(binding)))
-            self._sequence = -1 if (last := self._log.last()) is None else last
-            self._synced = int(self._log.facts().get(SYNCED, -1))
-            undo.pop_all()
+            self._synced = self._started = int(self._log.facts().get(SYNCED, -1))
+            self._open = undo.pop_all()
         self._shelf = MappedShelf(folder)
-        self._unsynced, self._started = 0, self._synced
         self._syncing: threading.Thread | None = None
 
     def _bind(self, binding: dict[str, Any]) -> None:
         found = self._log.facts().get(BINDING)
         if found is None:
+            if any(path.suffix in (STATE, SUFFIX) for path in self._folder.iterdir()):
+                raise DamagedJournal(f"{self._folder} has lost its log; restore a copy of the journal")
             with self._log.change(durable=True):
                 self._log.note(BINDING, json.dumps({"version": VERSION, **binding}))
             return
@@ -93,9 +96,11 @@ class Journal:
         self._join()
         self._shelf.close()
         self._shelf = MappedShelf(self._folder)
-        for path in self._folder.iterdir():
-            if path.suffix == ASIDE or (path.suffix == STATE and path.stem != str(end)):
-                path.unlink()  # of a round that did not end, or of an earlier one
+        self._sequence = -1 if (last := self._log.last()) is None else last
+        # Rows are about to be written again, so that those which were just synced no longer are.
+        self._syncing, self._started, self._unsynced = None, self._synced, self._log.changes_bytes(self._synced)
+        if not self._log.doubtful:  # or the end of a round may still turn out to have been written, and need its state
+            self._clean(end)
         changes = map(read_tree, self._log.changes(self._synced))
         if end is None:
             return Recovered(None, changes, self._log.records())
@@ -113,6 +118,17 @@ class Journal:
                 self._log.add(Record(self._sequence + 1 + number, "accept", round, node, weight, payload))
         self._sequence += len(offers)
 
+    @property
+    def sequence(self) -> int:
+        """Number of the last record, −1 before the first."""
+        return self._sequence
+
+    def rewind(self, sequence: int) -> None:
+        """Drop what was appended to the open round after this record; go on from ``recovered``."""
+        with self._log.change(durable=True):
+            self._log.drop_after(sequence)
+        self._sequence = sequence
+
     def forget(self, round: int, node: str) -> None:
         """Append that a node was forgotten."""
         with self._log.change(self._durable_accepts):
@@ -122,6 +138,7 @@ class Journal:
     def end(self, kind: Kind, round: int, state: Tree, estimate: Estimate | None, changes: Tree) -> None:
         """Append the end of a round with its estimate, after which ``changes`` may be written into rows."""
         sequence, pieces = self._sequence + 1, [] if changes is None else written(changes)
+        self._log.settle()
         self._write_state(sequence, {"rounds": state, "estimate": estimate_tree(estimate)})
         synced = self._synced if self._syncing is None or self._syncing.is_alive() else self._started
         with self._log.change(durable=True):
@@ -130,13 +147,18 @@ class Journal:
             self._log.drop_records(before_round=round - KEPT_ROUNDS + 1)
             self._log.drop_changes(up_to=synced)
             self._log.note(SYNCED, str(synced))
-        self._sequence = sequence
-        if synced != self._synced:
-            self._synced, self._syncing = synced, None
+        self._sequence, self._synced = sequence, synced
+        if self._syncing is not None and not self._syncing.is_alive():
+            self._syncing = None
         self._unsynced += sum(map(len, pieces))
-        for path in self._folder.glob(f"*{STATE}"):
-            if path.stem != str(sequence):
-                path.unlink(missing_ok=True)
+        self._clean(sequence)
+
+    def _clean(self, end: int | None) -> None:
+        """Remove states of rounds that did not end, and of earlier ones; what cannot be removed now can be later."""
+        with suppress(OSError):
+            for path in self._folder.iterdir():
+                if path.suffix == ASIDE or (path.suffix == STATE and path.stem != str(end)):
+                    path.unlink()
 
     def settled(self) -> None:
         """The rows are written; now and then they are synced, meanwhile."""
@@ -168,7 +190,10 @@ class Journal:
 
     def _read_state(self, sequence: int) -> Tree:
         with guarded("read"):
-            return read_tree(self._state(sequence).read_bytes())
+            try:
+                return read_tree(self._state(sequence).read_bytes())
+            except FileNotFoundError:
+                raise DamagedJournal(f"the state after record {sequence} is missing; restore a copy of it") from None
 
     def _join(self) -> None:
         if self._syncing is not None:
@@ -178,8 +203,7 @@ class Journal:
         """Let another server have it."""
         self._join()
         self._shelf.close()
-        self._log.close()
-        os.close(self._lock)
+        self._open.close()
 
 
 def _lock(file: int, folder: Path) -> None:

@@ -6,7 +6,7 @@ import sqlite3
 import struct
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -17,8 +17,10 @@ Kind = Literal["accept", "forget", "close", "skip"]
 ENDS: tuple[Kind, ...] = ("close", "skip")
 PIECE = 1 << 26  # SQLite takes blobs up to a billion bytes; longer ones than this are cut
 NAME = "log.sqlite"
+FAILURES = "failures"
+DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 SCHEMA = """
-CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL);
+CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL, checksum INTEGER NOT NULL);
 CREATE TABLE records (
     sequence INTEGER PRIMARY KEY, kind TEXT NOT NULL, round INTEGER NOT NULL, node TEXT NOT NULL,
     weight BLOB NOT NULL, length INTEGER NOT NULL, checksum INTEGER NOT NULL
@@ -56,13 +58,26 @@ class Log:
         with guarded("opened"):
             where = f"{path.absolute().as_uri()}?mode={'ro' if reading else 'rwc'}"
             self._database = sqlite3.connect(where, uri=True, isolation_level=None, check_same_thread=False)
-            if not reading:
-                self._database.execute("PRAGMA journal_mode = WAL")
-                self._database.execute(f"PRAGMA journal_size_limit = {PIECE}")
-                if not self._database.execute("SELECT 1 FROM sqlite_master").fetchone():
-                    with self._transaction():
-                        for statement in SCHEMA.split(";"):
-                            self._database.execute(statement)
+            self.doubtful = False
+            try:
+                self._begin(reading)
+            except BaseException:
+                self._database.close()
+                raise
+
+    def _begin(self, reading: bool) -> None:
+        if reading:
+            self._database.execute("BEGIN")  # all that is read is of one moment
+            return
+        self._database.execute("PRAGMA journal_mode = WAL")
+        self._database.execute(f"PRAGMA journal_size_limit = {PIECE}")
+        with self._transaction():
+            if not self._database.execute("SELECT 1 FROM sqlite_master").fetchone():
+                for statement in SCHEMA.split(";"):
+                    self._database.execute(statement)
+        self._database.execute("BEGIN IMMEDIATE")
+        self._database.execute("PRAGMA user_version = 1")  # refused where the file could be opened for reading only
+        self._database.execute("ROLLBACK")
 
     def close(self) -> None:
         """Give the files back."""
@@ -82,19 +97,45 @@ class Log:
     @contextmanager
     def change(self, durable: bool) -> Iterator[None]:
         """All that is done within is done together or not at all; ``durable``: it also survives a power cut."""
+        self.settle()
         with guarded("written"):
-            self._database.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
-            with self._transaction():
-                yield
+            try:
+                self._database.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
+                with self._transaction():
+                    yield
+            except BaseException:
+                self.doubtful = True
+                with suppress(JournalError):
+                    self.settle()
+                raise
+
+    def settle(self) -> None:
+        """Write over what a change that failed has left in the write-ahead log.
+
+        If it is whole there, and only the sync failed, it would pass for one that succeeded after a crash. ``doubtful``
+        says that this is still to be done.
+        """
+        if self.doubtful:
+            with guarded("written"):
+                self._database.execute("PRAGMA synchronous = FULL")
+                with self._transaction():
+                    self.note(FAILURES, str(int(self.facts().get(FAILURES, 0)) + 1))
+            self.doubtful = False
 
     def facts(self) -> dict[str, str]:
         """What is noted about the journal itself."""
         with guarded("read"):
-            return dict(self._database.execute("SELECT name, value FROM facts").fetchall())
+            found = {}
+            for name, value, checksum in self._database.execute("SELECT name, value, checksum FROM facts").fetchall():
+                if checksum != zlib.crc32(f"{name} {value}".encode()):
+                    raise DamagedJournal(f"{name!r} in the journal is damaged; restore a copy of it")
+                found[name] = value
+            return found
 
     def note(self, name: str, value: str) -> None:
         """Note a fact, in place of an earlier one of this name."""
-        self._database.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", (name, value))
+        checksum = zlib.crc32(f"{name} {value}".encode())
+        self._database.execute("INSERT OR REPLACE INTO facts VALUES (?, ?, ?)", (name, value, checksum))
 
     def add(self, record: Record) -> None:
         """Append a record."""
@@ -145,11 +186,24 @@ class Log:
             ).fetchall()
             return None if sequence is None else int(sequence)
 
+    def changes_bytes(self, after: int) -> int:
+        """How many bytes ``changes`` gives."""
+        with guarded("read"):
+            found = "SELECT coalesce(sum(length(bytes)), 0) FROM changes WHERE sequence > ?"
+            ((size,),) = self._database.execute(found, (after,)).fetchall()
+            return int(size)
+
     def drop_records(self, before_round: int) -> None:
         """Forget what happened before this round."""
         old = "SELECT sequence FROM records WHERE round < ?"
         self._database.execute(f"DELETE FROM payloads WHERE sequence IN ({old})", (before_round,))
         self._database.execute("DELETE FROM records WHERE round < ?", (before_round,))
+
+    def drop_after(self, sequence: int) -> None:
+        """Forget what happened after this record; a round that ended stays ended."""
+        late = "sequence > max(?, (SELECT coalesce(max(sequence), -1) FROM records WHERE kind IN ('close', 'skip')))"
+        self._database.execute(f"DELETE FROM payloads WHERE {late}", (sequence,))
+        self._database.execute(f"DELETE FROM records WHERE {late}", (sequence,))
 
     def drop_changes(self, up_to: int) -> None:
         """Forget what rounds wrote into rows that are safe by now."""
@@ -168,8 +222,8 @@ def guarded(done: str) -> Iterator[None]:
     try:
         yield
     except sqlite3.DatabaseError as error:
-        wrong = "file is not a database" in str(error) or "malformed" in str(error)
-        kind = DamagedJournal if wrong else JournalError
+        # The last eight bits are the kind of error. SQLite calls it damage, too, when the disk fails to read.
+        kind = DamagedJournal if getattr(error, "sqlite_errorcode", 0) & 0xFF in DAMAGE else JournalError
         raise kind(f"the journal could not be {done}: {error}; nothing was changed") from error
     except OSError as error:
         raise JournalError(f"the journal could not be {done}: {error}; nothing was changed") from error

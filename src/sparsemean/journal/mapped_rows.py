@@ -50,6 +50,7 @@ class MappedShelf(Shelf):
         """Give the files back; rows that are still in use stay readable."""
         for section in self._sections:
             section.close()
+        self._sections = []
 
 
 def growth(row_bytes: int) -> Iterator[int]:

@@ -1,7 +1,11 @@
 """Inner loops: each a NumPy function, and a numba twin of the same signature that serves where numba is installed."""
 
-from sparsemean.kernels.fold import Batch, Totals, fold, threads_for
+from sparsemean.kernels.add_scaled import add_scaled
+from sparsemean.kernels.carry import Changes, Columns, carry, put
+from sparsemean.kernels.fit_sums import Fit, fit_sums
+from sparsemean.kernels.fold import Batch, Blend, Totals, fold, threads_for
 from sparsemean.kernels.gather import gather, gathered
+from sparsemean.kernels.largest import largest
 from sparsemean.kernels.power_sums import power_sums
 from sparsemean.kernels.restore import restore
 from sparsemean.kernels.reweigh import reweigh
@@ -10,13 +14,22 @@ from sparsemean.kernels.scatter import scatter
 
 __all__ = [
     "Batch",
+    "Blend",
+    "Changes",
+    "Columns",
+    "Fit",
     "Sample",
     "Totals",
+    "add_scaled",
+    "carry",
     "draw",
+    "fit_sums",
     "fold",
     "gather",
     "gathered",
+    "largest",
     "power_sums",
+    "put",
     "restore",
     "reweigh",
     "scatter",

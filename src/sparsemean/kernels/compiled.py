@@ -7,46 +7,25 @@ passed into compiled code: the types are kept too, and one of ours could not be 
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple, TypeVar, cast
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
-import numba.extending
 import numpy as np
-import numpy.typing as npt
 
-from sparsemean.kernels.fold import Batch, Totals
+from sparsemean.kernels.carry import CANCELLED, Changes, Columns
+from sparsemean.kernels.fit_sums import Fit
+from sparsemean.kernels.fold import Batch, Blend, Totals
+from sparsemean.kernels.jit import Array, nb, spread
+from sparsemean.kernels.jit import entry as _entry
+from sparsemean.kernels.jit import inner as _inner
 from sparsemean.kernels.sample import RANKED, STRIDE, Sample
 
-nb: Any = numba  # typed in some releases only
-Array = npt.NDArray[Any]
-Function = TypeVar("Function", bound=Callable[..., Any])
-
-_PART = 128  # blocks in one go of a thread, however many threads: sums over parts must not depend on them
-_PIECE = 1 << 18  # coordinates in one go where there are no blocks
+_PART = 64  # blocks in one go of a thread, however many threads: sums over parts must not depend on them
 _LANES = 64  # drawn at a time, so that no rest of a loop is done one by one
-
-
-def _inner(function: Function) -> Function:
-    """Compiled together with who calls it."""
-    return cast(Function, nb.njit(nogil=True, error_model="numpy")(function))
-
-
-def _entry(function: Function) -> Function:
-    """Compiled at the first call, kept on disk for the next process, run without the interpreter's lock."""
-    try:
-        return cast(Function, nb.njit(nogil=True, error_model="numpy", cache=True)(function))
-    except RuntimeError:  # no folder can be written, as in a sealed container
-        return _inner(function)
+_DOUBLE, _BYTE = np.empty(0), np.empty(0, np.uint8)
 
 
 # --- what the library calls -----------------------------------------------------------------------
-
-
-def scatter(sums: Array, counts: Array, coordinates: Array, y: Array) -> None:
-    """See ``scatter_numpy``."""
-    _scatter(sums, counts, coordinates, y)
 
 
 def sample(drawn: Sample, first: int, last: int, out: Array) -> None:
@@ -65,13 +44,10 @@ def fold(totals: Totals, batch: Batch, threads: int = 1) -> None:
     """See ``fold_numpy``. A coordinate is in one part, and so in one thread: threads do not change a bit."""
     if not batch.samples:
         return
-    drawn = batch.samples[0]
-    if any(each[3:] != drawn[3:] for each in batch.samples):
-        raise ValueError("the samples of a batch must be of one size")
-    seeds = np.array([each[:3] for each in batch.samples], np.uint64)
-    kept_alive = [np.require(values, requirements=("C", "A")) for values in batch.values]
+    drawn, drawn_all = _drawn(batch.samples)
+    kept_alive = _aligned(batch.values)
     values, expected = _addresses(kept_alive, drawn.k), _addresses(batch.expected, drawn.dim)
-    drawn_all = (seeds, *drawn[3:])
+    mixed = _mixed_with(batch.blend, len(batch.samples), drawn.dim)
 
     def part(first: int) -> tuple[slice, Array, Array]:
         last = min(first + _PART, drawn.blocks)
@@ -80,18 +56,74 @@ def fold(totals: Totals, batch: Batch, threads: int = 1) -> None:
         energy, fourths = np.zeros(shape), np.zeros(shape)
         how = np.ascontiguousarray(batch.weights[:, layers]), batch.starts[layers], float(batch.scale)
         own = totals._replace(energy=energy, fourths=fourths)
-        _fold(tuple(own), drawn_all, values, expected, how, first, last, _room(drawn.size))
+        blend = (*mixed[:3], np.ascontiguousarray(mixed[3][:, layers]))
+        _fold(tuple(own), drawn_all, values, expected, blend, how, first, last, _room(drawn.size))
         return layers, energy, fourths
 
     # Sums per node, added one node after the other, so that how payloads are batched does not change a bit either.
     all_energy, all_fourths = np.zeros((2, len(batch.samples), totals.energy.size))
-    with ThreadPoolExecutor(threads) as pool:  # Python's, since numba's own do not survive a fork
-        for layers, energy, fourths in (pool.map if threads > 1 else map)(part, range(0, drawn.blocks, _PART)):
-            all_energy[:, layers] += energy
-            all_fourths[:, layers] += fourths
+    for layers, energy, fourths in spread(part, range(0, drawn.blocks, _PART), threads):
+        all_energy[:, layers] += energy
+        all_fourths[:, layers] += fourths
     for energy, fourths in zip(all_energy, all_fourths, strict=True):
         totals.energy[:] += energy
         totals.fourths[:] += fourths
+
+
+def carry(columns: Columns, changes: Changes, threads: int = 1) -> Array:
+    """See ``carry_numpy``. Threads do not change a bit."""
+    if not changes.samples or not columns.sums:
+        return np.empty(0, np.int64)
+    drawn, drawn_all = _drawn(changes.samples)
+    kept_alive = _aligned(changes.values)
+    values, rows = _addresses(kept_alive, drawn.k), _addresses(changes.rows, drawn.dim)
+    sums = _addresses(columns.sums, drawn.dim)[0]
+    weights = np.ascontiguousarray(columns.weights)
+
+    def part(first: int) -> Array:
+        last = min(first + _PART, drawn.blocks)
+        lost = np.empty((last - first) * drawn.size, np.int64)
+        room = _room(drawn.size)
+        return lost[: _carry(sums, weights, columns.starts, drawn_all, values, rows, first, last, room, lost)]
+
+    return np.sort(np.concatenate(spread(part, range(0, drawn.blocks, _PART), threads)))
+
+
+def put(changes: Changes, threads: int = 1) -> None:
+    """See ``put_numpy``. A row belongs to one thread."""
+    if not changes.samples:
+        return
+    drawn, (seeds, *sizes) = _drawn(changes.samples)
+    kept_alive = _aligned(changes.values)
+    (values, like), (rows, kind) = _addresses(kept_alive, drawn.k), _addresses(changes.rows, drawn.dim)
+
+    def part(i: int) -> None:
+        own = (seeds[i, 0], seeds[i, 1], np.int64(seeds[i, 2]), *sizes)
+        _put(own, drawn.blocks, values[i], like, rows[i], kind, _room(drawn.size))
+
+    spread(part, range(len(changes.samples)), threads)
+
+
+def fit_sums(fit: Fit, threads: int = 1) -> Array:
+    """See ``fit_sums_numpy``. The order of the sums does not depend on the threads."""
+    found = np.zeros((7, fit.starts.size))
+    if not fit.samples:
+        return found
+    drawn, drawn_all = _drawn(fit.samples)
+    kept_alive = _aligned(fit.values)
+    values, rows = _addresses(kept_alive, drawn.k), _addresses(fit.rows, drawn.dim)
+    heard = _addresses(fit.heard, drawn.dim)[0]
+
+    def part(first: int) -> tuple[slice, Array]:
+        last = min(first + _PART, drawn.blocks)
+        layers = _layers_between(fit.starts, first * drawn.size, last * drawn.size)
+        own, how = np.zeros((7, fit.starts[layers].size)), (fit.weights[:, layers], fit.starts[layers], fit.rounding)
+        _fit_sums(own, drawn_all, values, rows, heard, fit.common, how, first, last, _room(drawn.size))
+        return layers, own
+
+    for layers, own in spread(part, range(0, drawn.blocks, _PART), threads):
+        found[:, layers] += own
+    return found
 
 
 def restore(stream: Sequence[int], codes: Array, steps: Array, group: int, levels: int, out: Array) -> None:
@@ -99,39 +131,30 @@ def restore(stream: Sequence[int], codes: Array, steps: Array, group: int, level
     _restore(np.uint64(stream[0]), np.uint64(stream[1]), codes, steps, group, levels, out)
 
 
-def power_sums(sums: Array, squares: Array, cubes: Array, begin: Array, size: int, starts: Array) -> Array:
-    """See ``power_sums_numpy``. The pieces and the order of their sums do not depend on the threads."""
-    ends = np.append(starts[1:], sums.size)
-    pieces = [
-        (layer, low, min(low + _PIECE, end))
-        for layer, (start, end) in enumerate(zip(starts.tolist(), ends.tolist(), strict=True))
-        for low in range(start, end, _PIECE)
-    ]
-    found = np.zeros((4, starts.size))
-    parts = _spread(lambda piece: _power_sums(sums, squares, cubes, begin, size, piece[1], piece[2]), pieces)
-    for (layer, *_), part in zip(pieces, parts, strict=True):
-        found[:, layer] += part
-    return found
+def _drawn(samples: Sequence[Sample]) -> tuple[Sample, tuple[Array, int, int, int]]:
+    """The first of them, and the words of all with the sizes they share."""
+    drawn = samples[0]
+    if any(each[3:] != drawn[3:] for each in samples):
+        raise ValueError("the samples of a batch must be of one size")
+    return drawn, (np.array([each[:3] for each in samples], np.uint64), *drawn[3:])
 
 
-def reweigh(factors: Array, counts: Array, sums: Array, out: Array) -> None:
-    """See ``reweigh_numpy``."""
-    pieces = [(low, min(low + _PIECE, sums.size)) for low in range(0, sums.size, _PIECE)]
-    for _ in _spread(lambda piece: _reweigh(factors, counts, sums, out, piece[0], piece[1]), pieces):
-        pass
-
-
-def _spread(work: Callable[[Any], Any], pieces: Sequence[Any]) -> list[Any]:
-    """The results in order, by all cores where there are pieces enough."""
-    if len(pieces) < 4:
-        return [work(piece) for piece in pieces]
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        return list(pool.map(work, pieces))
+def _mixed_with(blend: Blend | None, nodes: int, dim: int) -> tuple[Array, Array, Array, Array]:
+    """Where the parts of a blend lie; an empty common vector where there is none."""
+    if blend is None:
+        return np.empty(0), np.zeros(nodes, np.uint64), np.empty(0, np.uint8), np.zeros((3, 1))
+    heard, like = _addresses(blend.heard, dim)
+    return blend.common, heard, like.astype(np.uint8), blend.factors
 
 
 def _layers_between(starts: Array, low: int, high: int) -> slice:
     """The layers that reach into the coordinates [low, high)."""
     return slice(int(np.searchsorted(starts, low, "right")) - 1, int(np.searchsorted(starts, high)))
+
+
+def _aligned(arrays: Sequence[Array]) -> list[Array]:
+    """Copies of those that numba could not read, which the caller keeps alive."""
+    return [np.require(array, requirements=("C", "A")) for array in arrays]
 
 
 def _room(size: int) -> tuple[Array, Array]:
@@ -157,13 +180,6 @@ def _addresses(arrays: Sequence[Array | None], size: int) -> tuple[Array, Array]
 
 
 @_entry
-def _scatter(sums: Array, counts: Array, coordinates: Array, y: Array) -> None:
-    for i in range(coordinates.size):
-        sums[coordinates[i]] += y[i]
-        counts[coordinates[i]] += 1
-
-
-@_entry
 def _restore(a: Any, b: Any, codes: Array, steps: Array, group: int, levels: int, out: Array) -> None:
     low = (1 - levels) / 2
     for pair in range((codes.size + 1) // 2):
@@ -174,32 +190,6 @@ def _restore(a: Any, b: Any, codes: Array, steps: Array, group: int, levels: int
                 uniform = (np.float64(word & np.uint64(0xFFFFFFFF)) + 0.5) * 2.0**-32
                 out[i] = steps[i // group] * ((codes[i] + low) - (uniform - 0.5))
                 word >>= np.uint64(32)
-
-
-@_entry
-def _power_sums(
-    sums: Array, squares: Array, cubes: Array, begin: Array, size: int, low: int, high: int
-) -> tuple[float, float, float, float]:
-    s2, sp3, q2, qs2 = 0.0, 0.0, 0.0, 0.0
-    for block in range(low // size, (high - 1) // size + 1):
-        first, last, away = max(low, block * size), min(high, block * size + size), begin[block] - block * size
-        if begin[block] < 0:
-            for j in range(first, last):
-                s2 += sums[j] * sums[j]
-        else:
-            for j in range(first, last):
-                s, q = sums[j], squares[j + away]
-                s2 += s * s
-                sp3 += s * cubes[j + away]
-                q2 += q * q
-                qs2 += q * s * s
-    return s2, sp3, q2, qs2
-
-
-@_entry
-def _reweigh(factors: Array, counts: Array, sums: Array, out: Array, low: int, high: int) -> None:
-    for j in range(low, high):
-        out[j] += factors[counts[j]] * sums[j]
 
 
 @_entry
@@ -224,12 +214,16 @@ def _gather(drawn: Any, blocks: int, address: int, like: Array, out: Array, room
 
 
 @_entry
-def _fold(totals: Any, drawn: Any, values: Any, expected: Any, how: Any, first: int, last: int, room: Any) -> None:
+def _fold(
+    totals: Any, drawn: Any, values: Any, expected: Any, blend: Any, how: Any, first: int, last: int, room: Any
+) -> None:
     """A block stays in the cache while what all nodes sent of it streams through."""
     all_sums, all_counts, energy, kept, all_squares, all_cubes, fourths = totals
     seeds, dim, k, size = drawn
     weights, starts, scale = how
+    all_common, heards, flag, factors = blend
     nodes, chosen, layer, sink = seeds.shape[0], room[0], np.empty(size, np.int64), np.empty(1)
+    every, mixture = _one(np.uint64(0), np.uint64(0), 0, dim, k, size), np.empty(size if all_common.size else 0)
     for block in range(first, last):
         start, end = block * size, min(block * size + size, dim)
         begin = kept[block] if energy.size else -1
@@ -237,23 +231,45 @@ def _fold(totals: Any, drawn: Any, values: Any, expected: Any, how: Any, first: 
         wanted = nodes * (k * size // dim)
         sink[0] = _touch(here[0], wanted) + _touch(here[1], wanted)
         alone = _layers(starts, start, end, layer)
+        common = all_common[start:end]
         for i in range(nodes):
-            at, count = _draw(_one(seeds[i, 0], seeds[i, 1], np.int64(seeds[i, 2]), dim, k, size), block, room)
+            at, count = _draw(_keyed(every, seeds[i]), block, room)
             sent = _view(values[0][i], values[1], at, count)
             known = _view(expected[0][i], expected[1], start, end - start if expected[0][i] else 0)
             if i == 0 or expected[0][i] != expected[0][i - 1]:
                 sink[0] = _touch(known, count)
-            if alone < 0:
-                _add_layered(
-                    here, begin >= 0, energy[i], fourths[i], chosen, count, sent, known, weights[i], layer, scale
-                )
-            elif weights[i, alone] > 0:
-                square, fourth = _add(
-                    here, energy.size > 0, begin >= 0, chosen, count, sent, known, weights[i, alone], scale
-                )
-                if energy.size:
-                    energy[i, alone] += square
-                    fourths[i, alone] += fourth
+            if common.size == 0:
+                _add_one(here, begin, energy, fourths, i, chosen, count, sent, known, weights, layer, alone, scale)
+            else:
+                heard = _view(heards[i], flag, start, end - start if heards[i] else 0)
+                _mix(mixture, chosen, count, common, heard, known, factors, layer, alone)
+                _add_one(here, begin, energy, fourths, i, chosen, count, sent, mixture, weights, layer, alone, scale)
+
+
+@_inner
+def _add_one(
+    here: Any,
+    begin: int,
+    energy: Array,
+    fourths: Array,
+    i: int,
+    chosen: Array,
+    count: int,
+    sent: Array,
+    known: Array,
+    weights: Array,
+    layer: Array,
+    alone: int,
+    scale: float,
+) -> None:
+    """What node i sent of a block."""
+    if alone < 0:
+        _add_layered(here, begin >= 0, energy[i], fourths[i], chosen, count, sent, known, weights[i], layer, scale)
+    elif weights[i, alone] > 0:
+        square, fourth = _add(here, energy.size > 0, begin >= 0, chosen, count, sent, known, weights[i, alone], scale)
+        if energy.size:
+            energy[i, alone] += square
+            fourths[i, alone] += fourth
 
 
 @_inner
@@ -324,6 +340,28 @@ def _residual(sent: Array, known: Array, t: int, j: int) -> float:
 
 
 @_inner
+def _mix(
+    mixture: Array,
+    chosen: Array,
+    count: int,
+    common: Array,
+    heard: Array,
+    known: Array,
+    factors: Array,
+    layer: Array,
+    alone: int,
+) -> None:
+    """What is expected at the chosen coordinates, where rows are one part of it."""
+    for t in range(count):
+        j = chosen[t]
+        own = layer[j] if alone < 0 else alone
+        mixed = factors[0, own] * common[j]
+        if heard.size:
+            mixed += heard[j] * (factors[1, own] * common[j] + factors[2, own] * np.float64(known[j]))
+        mixture[j] = mixed
+
+
+@_inner
 def _touch(array: Array, wanted: int) -> float:
     """Reads an array into the cache in order, as memory is fastest, if most lines of it are wanted in any order."""
     total = 0.0
@@ -331,6 +369,119 @@ def _touch(array: Array, wanted: int) -> float:
         for j in range(0, array.size, 64 // array.itemsize):
             total += array[j]
     return total
+
+
+@_entry
+def _carry(
+    sums: Array,
+    weights: Array,
+    starts: Array,
+    drawn: Any,
+    values: Any,
+    rows: Any,
+    first: int,
+    last: int,
+    room: Any,
+    lost: Array,
+) -> int:
+    """How many coordinates were lost to cancellation, each of a block noted once."""
+    seeds, dim, k, size = drawn
+    nodes, chosen, layer, found = seeds.shape[0], room[0], np.empty(size, np.int64), 0
+    mark, sink = np.zeros(size, np.uint8), np.empty(1)
+    every = _one(np.uint64(0), np.uint64(0), 0, dim, k, size)
+    for block in range(first, last):
+        start, end = block * size, min(block * size + size, dim)
+        alone, before = _layers(starts, start, end, layer), found
+        for i in range(nodes):
+            at, count = _draw(_keyed(every, seeds[i]), block, room)
+            new, old = _view(values[0][i], values[1], at, count), _view(rows[0][i], rows[1], start, end - start)
+            sink[0] = _touch(old, count)
+            for s in range(sums.size):
+                total = _view(sums[s], _DOUBLE, start, end - start)
+                for t in range(count):
+                    j = chosen[t]
+                    weight, was = weights[s, i, layer[j] if alone < 0 else alone], np.float64(old[j])
+                    total[j] += weight * (np.float64(new[t]) - was)
+                    if abs(total[j]) < CANCELLED * abs(weight * was) and mark[j] == 0:
+                        mark[j] = 1
+                        lost[found] = start + np.int64(j)
+                        found += 1
+        for i in range(before, found):
+            mark[lost[i] - start] = 0
+    return found
+
+
+@_entry
+def _put(drawn: Any, blocks: int, values: int, like: Array, row: int, kind: Array, room: Any) -> None:
+    one, chosen, sink = _one(*drawn), room[0], np.empty(1)
+    for block in range(blocks):
+        at, count = _draw(one, block, room)
+        new = _view(values, like, at, count)
+        here = _view(row, kind, block * one.size, min(one.size, one.dim - block * one.size))
+        sink[0] = _touch(here, count)
+        for t in range(count):
+            here[chosen[t]] = new[t]
+
+
+@_entry
+def _fit_sums(
+    found: Array,
+    drawn: Any,
+    values: Any,
+    rows: Any,
+    heards: Array,
+    all_common: Array,
+    how: Any,
+    first: int,
+    last: int,
+    room: Any,
+) -> None:
+    seeds, dim, k, size = drawn
+    weights, starts, rounding = how
+    nodes, chosen, layer, sink = seeds.shape[0], room[0], np.empty(size, np.int64), np.empty(1)
+    every = _one(np.uint64(0), np.uint64(0), 0, dim, k, size)
+    for block in range(first, last):
+        start, end = block * size, min(block * size + size, dim)
+        alone, common = _layers(starts, start, end, layer), all_common[start:end]
+        for i in range(nodes):
+            at, count = _draw(_keyed(every, seeds[i]), block, room)
+            sent = _view(values[0][i], values[1], at, count)
+            last_sent = _view(rows[0][i], rows[1], start, end - start if rows[0][i] else 0)
+            heard = _view(heards[i], _BYTE, start, end - start if heards[i] else 0)
+            sink[0] = _touch(last_sent, count) + _touch(heard, count)
+            if alone >= 0:
+                weight = weights[i, alone]
+                ff, fr, rr, xf, xr, cc, xc = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+                for t in range(count):
+                    j = chosen[t]
+                    h, b = (np.float64(heard[j]), np.float64(last_sent[j])) if heard.size else (0.0, 0.0)
+                    x, c, r = _fitted(weight, sent[t], common[j], b, h, rounding)
+                    ff += h * c * c
+                    fr += c * r
+                    rr += r * r
+                    xf += h * x * c
+                    xr += x * r
+                    cc += (1.0 - h) * c * c
+                    xc += (1.0 - h) * x * c
+                for feature, total in enumerate((ff, fr, rr, xf, xr, cc, xc)):
+                    found[feature, alone] += total
+            else:
+                for t in range(count):
+                    j = chosen[t]
+                    own = layer[j]
+                    h, b = (np.float64(heard[j]), np.float64(last_sent[j])) if heard.size else (0.0, 0.0)
+                    x, c, r = _fitted(weights[i, own], sent[t], common[j], b, h, rounding)
+                    products = h * c * c, c * r, r * r, h * x * c, x * r, (1.0 - h) * c * c, (1.0 - h) * x * c
+                    for feature, product in enumerate(products):
+                        found[feature, own] += product
+
+
+@_inner
+def _fitted(weight: float, sent: float, common: float, last: float, heard: float, rounding: float) -> Any:
+    """x, c and r of one value, weighted."""
+    x, c, b = weight * np.float64(sent), weight * common, weight * last
+    r = heard * (b - c)
+    return x, c, (r if abs(r) > rounding * (abs(b) + abs(c)) else 0.0)
 
 
 @_inner
@@ -367,6 +518,12 @@ class _One(NamedTuple):
 def _one(a: Any, b: Any, off: Any, dim: int, k: int, size: int) -> _One:
     q = size * k // dim
     return _One(a, b, off, dim, k, size, q, size * k - q * dim, _bits(size - 1))
+
+
+@_inner
+def _keyed(every: _One, words: Array) -> _One:
+    """The same sizes, with the words of one sample."""
+    return _One(words[0], words[1], np.int64(words[2]), every.dim, every.k, every.size, every.q, every.r, every.w)
 
 
 @_inner

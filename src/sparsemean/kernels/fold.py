@@ -16,6 +16,7 @@ from sparsemean.kernels.sample import Integers, Sample, sample_numpy
 Floats: TypeAlias = npt.NDArray[np.floating[Any]]
 Doubles: TypeAlias = npt.NDArray[np.float64]
 Counts: TypeAlias = npt.NDArray[np.int32]
+Flags: TypeAlias = npt.NDArray[np.uint8]
 
 
 WORTH_THREADS = 1 << 18  # values, about a millisecond of one thread
@@ -38,11 +39,34 @@ class Totals(NamedTuple):
     fourths: Doubles
 
 
+class Blend(NamedTuple):
+    """What is expected where the rows are one part of it: u·c + h·(m·c + g·row).
+
+    c is ``common`` to all nodes; h, one row of 0 and 1 for each, says where it was ``heard`` (None: nowhere);
+    ``factors`` are u, m and g of every layer.
+    """
+
+    common: Doubles
+    heard: Sequence[Flags | None]
+    factors: Doubles
+
+    def expected(self, node: int, row: Floats | float, chosen: Integers, layer: Integers) -> Doubles:
+        """At these coordinates, which lie in these layers."""
+        u, m, g = self.factors[:, layer]
+        common, heard = self.common[chosen], self.heard[node]
+        mixed: Doubles = u * common
+        if heard is not None:
+            known = row if isinstance(row, float) else row[chosen].astype(np.float64)
+            mixed += heard[chosen] * (m * common + g * known)
+        return mixed
+
+
 class Batch(NamedTuple):
     """Payloads of one size: y = weight · (scale · (value − expected)).
 
-    Of each a sample, its k values and the vector expected of it (None: 0), all values and all expected of one type;
-    ``weights[i, layer]``, where a coordinate of weight 0 is left out; the first coordinate of each layer.
+    Of each a sample, its k values and the row expected of it (None: 0), all values and all rows of one type, the rows
+    perhaps only one part of a blend; ``weights[i, layer]``, where a coordinate of weight 0 is left out; the first
+    coordinate of each layer.
     """
 
     samples: Sequence[Sample]
@@ -51,6 +75,7 @@ class Batch(NamedTuple):
     weights: Doubles
     starts: Integers
     scale: float
+    blend: Blend | None = None
 
 
 Fold: TypeAlias = Callable[[Totals, Batch, int], None]
@@ -59,13 +84,17 @@ Fold: TypeAlias = Callable[[Totals, Batch, int], None]
 @np.errstate(over="ignore")  # powers of absurd values may overflow; the sums themselves do not
 def fold_numpy(totals: Totals, batch: Batch, threads: int = 1) -> None:
     """One payload after another, all its coordinates at once; one thread whatever ``threads`` says."""
-    for sample, values, expected, weights in zip(
-        batch.samples, batch.values, batch.expected, batch.weights, strict=True
+    for node, (sample, values, row, weights) in enumerate(
+        zip(batch.samples, batch.values, batch.expected, batch.weights, strict=True)
     ):
         chosen = np.empty(sample.k, np.int64)
         sample_numpy(sample, 0, sample.blocks, chosen)
         layer = np.searchsorted(batch.starts, chosen, side="right") - 1
-        residual = values - expected[chosen].astype(np.float64) if expected is not None else values.astype(np.float64)
+        residual = values.astype(np.float64)
+        if batch.blend is not None:
+            residual -= batch.blend.expected(node, 0.0 if row is None else row, chosen, layer)
+        elif row is not None:
+            residual -= row[chosen].astype(np.float64)
         counted = weights[layer] > 0
         chosen, layer, residual = chosen[counted], layer[counted], residual[counted]
         _add(totals, sample.size, chosen, layer, weights[layer] * (batch.scale * residual))
@@ -87,7 +116,7 @@ def _add(totals: Totals, size: int, chosen: Integers, layer: Integers, y: Double
 
 def threads_for(samples: Sequence[Sample]) -> int:
     """All cores for a batch that takes longer than starting threads does."""
-    values = sum(sample.k for sample in samples)
+    values = samples[0].k * len(samples) if samples else 0
     return (os.cpu_count() or 1) if values >= WORTH_THREADS else 1
 
 

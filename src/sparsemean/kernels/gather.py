@@ -9,8 +9,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from sparsemean.kernels.choose import fastest
-from sparsemean.kernels.sample import SMALL, Sample, drawn, sample_numpy
+from sparsemean.kernels.choose import SMALL, fastest
+from sparsemean.kernels.sample import Sample, drawn, sample_numpy
 
 Floats: TypeAlias = npt.NDArray[np.floating[Any]]
 Gather: TypeAlias = Callable[[Sample, Floats, Floats], None]

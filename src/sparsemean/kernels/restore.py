@@ -9,8 +9,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from sparsemean.kernels.choose import fastest
-from sparsemean.kernels.sample import SMALL, stream_index, stream_word
+from sparsemean.kernels.choose import fastest, worth_loading
+from sparsemean.kernels.sample import stream_index, stream_word
 
 Doubles: TypeAlias = npt.NDArray[np.float64]
 Codes: TypeAlias = npt.NDArray[np.uint8]
@@ -48,7 +48,7 @@ def restore_numpy(stream: Sequence[int], codes: Codes, steps: Doubles, group: in
 
 def restore(count: int) -> Restore:
     """The faster of the two here; few values take less time than to load numba."""
-    return _compiled() if count > SMALL else restore_numpy
+    return _compiled() if worth_loading(count) else restore_numpy
 
 
 @functools.cache

@@ -9,19 +9,21 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from sparsemean.kernels.choose import fastest
+from sparsemean.kernels.choose import ARRAYS, fastest
 
 Doubles: TypeAlias = npt.NDArray[np.float64]
 Counts: TypeAlias = npt.NDArray[np.int32]
-Reweigh: TypeAlias = Callable[[Doubles, Counts, Doubles, Doubles], None]
+Reweigh: TypeAlias = Callable[[Doubles, Counts, Doubles, Doubles, bool], None]
 
 
-def reweigh_numpy(factors: Doubles, counts: Counts, sums: Doubles, out: Doubles) -> None:
-    """out += factors[counts] · sums."""
+def reweigh_numpy(factors: Doubles, counts: Counts, sums: Doubles, out: Doubles, anew: bool = False) -> None:
+    """out += factors[counts] · sums, where ``out`` counts as 0 if it is written ``anew``."""
+    if anew:
+        out[:] = 0.0
     out += factors[counts] * sums
 
 
 @functools.cache
 def reweigh() -> Reweigh:
     """The fastest of the two here."""
-    return fastest(reweigh_numpy, "reweigh")
+    return fastest(reweigh_numpy, "reweigh", ARRAYS)

@@ -9,11 +9,10 @@ from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from sparsemean.kernels.choose import fastest
+from sparsemean.kernels.choose import fastest, worth_loading
 
 STRIDE = 8  # words set aside for a block; only the last, short one may need more
 RANKED = 64  # a block up to this size is shuffled by ranking words, not by rounds
-SMALL = 1 << 16  # up to here NumPy takes less time than to load numba
 KEPT = 1 << 12  # a sample up to this size is kept for the next call
 _CHUNK = 1 << 16  # coordinates in hand at once, so that the work stays in the cache
 _GOLDEN, _ALL = 0x9E3779B97F4A7C15, (1 << 64) - 1
@@ -88,16 +87,30 @@ def _recent(sample: Sample) -> Integers:
 
 
 def _all(sample: Sample) -> Integers:
-    """A small sample takes less time than to load numba."""
     found = np.empty(sample.k, np.int64)
-    (draw() if sample.k > SMALL else sample_numpy)(sample, 0, sample.blocks, found)
+    (draw() if worth_loading(sample.k) else sample_numpy)(sample, 0, sample.blocks, found)
     found.flags.writeable = False
     return found
 
 
+def drawn_near(sample: Sample, at: Integers) -> tuple[Integers, Integers]:
+    """The coordinates of the sample in the blocks that these lie in, and their places on the wire."""
+    near, where = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    for block in np.unique(at // sample.size).tolist():
+        first, last = places(sample, block, block + 1).tolist()
+        near.append(np.empty(last - first, np.int64))
+        (draw() if worth_loading(last - first) else sample_numpy)(sample, block, block + 1, near[-1])
+        where.append(np.arange(first, last))
+    return np.concatenate(near), np.concatenate(where)
+
+
 def places(sample: Sample, first: int, last: int) -> Integers:
-    """floor((off + min(b·size, dim)·k) / dim) for b = first..last, in int64: where block b begins on the wire."""
-    b = np.arange(first, last + 1, dtype=np.int64)
+    """Where the blocks first..last begin on the wire."""
+    return places_of(sample, np.arange(first, last + 1, dtype=np.int64))
+
+
+def places_of(sample: Sample, b: Integers) -> Integers:
+    """floor((off + min(b·size, dim)·k) / dim), in int64: where block b begins on the wire."""
     q, r = divmod(sample.size * sample.k, sample.dim)
     return np.where(b * sample.size >= sample.dim, sample.k, b * q + (sample.off + b * r) // sample.dim)
 

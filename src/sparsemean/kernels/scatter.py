@@ -9,7 +9,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from sparsemean.kernels.choose import fastest
+from sparsemean.kernels.choose import ARRAYS, fastest
 
 Doubles: TypeAlias = npt.NDArray[np.float64]
 Ints: TypeAlias = npt.NDArray[np.int64]
@@ -26,4 +26,4 @@ def scatter_numpy(sums: Doubles, counts: Counts, coordinates: Ints, y: Doubles) 
 @functools.cache
 def scatter() -> Scatter:
     """The fastest of the two here."""
-    return fastest(scatter_numpy, "scatter")
+    return fastest(scatter_numpy, "scatter", ARRAYS)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from sparsemean.blocks import Blocks
 from sparsemean.encoders import Encoder
+from sparsemean.kernels import Blend
 from sparsemean.memory.rows import InMemory, Shelf
 from sparsemean.payload import Doubles, Floats, Ints, Payload
 from sparsemean.tree import Tree
@@ -34,7 +35,14 @@ class Recollection(ABC):
 
     @abstractmethod
     def row(self, node: str) -> Floats | float | None:
-        """The array that ``expected`` picks from, or the one number it gives; None where it is not so simple."""
+        """The array that ``expected`` picks from, or the one number it gives; None where it is not so simple.
+
+        Where there is a ``blend``, the row is what goes into it.
+        """
+
+    def blend(self, nodes: Sequence[str]) -> Blend | None:
+        """How the rows of these nodes are mixed with what all have in common; None where they are taken as they are."""
+        return None
 
     @abstractmethod
     def remembered(self, node: str) -> Floats | float:
@@ -47,6 +55,15 @@ class Recollection(ABC):
     @abstractmethod
     def take(self, arrival: Arrival) -> None:
         """Gather what one node sent in the open round; what is expected of anybody changes only with ``learn``."""
+
+    @property
+    @abstractmethod
+    def fits(self) -> Doubles:
+        """Sums, additive over ranges of coordinates, that ``learn`` fits coefficients to; empty where it has none."""
+
+    @abstractmethod
+    def pool(self, fits: Doubles) -> None:
+        """Let ``learn`` go by these sums of all ranges, where the memory is of one of them."""
 
     @abstractmethod
     def learn(self, round: int, estimate: Doubles | None) -> None:
@@ -110,12 +127,16 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What a memory is built for: blocks of the vectors, their encoder, the type of their values, a shelf for rows."""
+    """What a memory is built for: blocks of the vectors, their encoder, the type of their values, a shelf for rows.
+
+    ``dim`` is that of whole vectors, where the blocks are a range of them.
+    """
 
     blocks: Blocks
     encoder: Encoder
     dtype: np.dtype[np.floating[Any]]
     shelf: Shelf = InMemory()
+    dim: int | None = None
 
 
 class Memory(ABC):

@@ -7,10 +7,9 @@ from collections.abc import Callable
 import numpy as np
 
 from sparsemean.blocks import Blocks
+from sparsemean.kernels.carry import CANCELLED
 from sparsemean.payload import Doubles, Floats, Ints
 from sparsemean.tree import Tree, array_in, names_in
-
-CANCELLED = 1e-6  # a sum this small against what left it has lost six of its sixteen digits
 
 Column = Callable[[str, Ints], Floats | None]
 """What the row of a node holds at these coordinates; None where it has no row."""
@@ -35,7 +34,7 @@ class ColumnSums:
         if np.any(change) and row is not None:
             moved = self._blocks.spread(change) * row
             self.sums += moved
-            self._repair(np.flatnonzero(np.abs(self.sums) < CANCELLED * np.abs(moved)), column)
+            self.repair(np.flatnonzero(np.abs(self.sums) < CANCELLED * np.abs(moved)), column)
 
     def carry(self, node: str, coordinates: Ints, before: Doubles, after: Floats, column: Column) -> None:
         """Carry a change of the node's row at these coordinates into the sums; ``column`` knows of it already."""
@@ -43,9 +42,9 @@ class ColumnSums:
             weight = self._blocks.at(self.weights[node], coordinates)
             sums = self.sums[coordinates] + weight * (after - before)
             self.sums[coordinates] = sums
-            self._repair(coordinates[np.abs(sums) < CANCELLED * np.abs(weight * before)], column)
+            self.repair(coordinates[np.abs(sums) < CANCELLED * np.abs(weight * before)], column)
 
-    def _repair(self, coordinates: Ints, column: Column) -> None:
+    def repair(self, coordinates: Ints, column: Column) -> None:
         """Sum anew where a far larger value left, which takes the digits of the others with it. Rare, O(n) each."""
         if coordinates.size:
             self.sums[coordinates] = 0.0
@@ -56,7 +55,7 @@ class ColumnSums:
 
     def state(self) -> Tree:
         """All of it."""
-        weights = np.array(list(self.weights.values())).reshape(len(self.weights), -1)
+        weights = np.array(list(self.weights.values()), np.float64).reshape(len(self.weights), len(self._blocks.sizes))
         return {"nodes": list(self.weights), "weights": weights, "sums": self.sums}
 
     def restore(self, state: Tree) -> None:

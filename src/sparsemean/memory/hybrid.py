@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 
 import numpy as np
 
+from sparsemean.kernels import Blend, Fit, Sample, fit_sums, threads_for
+from sparsemean.kernels.fit_sums import products
 from sparsemean.memory.base import Arrival, Facts, Memory, Recollection, Setting
 from sparsemean.memory.fit import unit_pair, unit_ratio
 from sparsemean.memory.per_node import LastValues
@@ -15,7 +17,7 @@ from sparsemean.memory.rows import Row
 from sparsemean.memory.table import Table
 from sparsemean.payload import Doubles, Floats, Ints, Part, Payload
 from sparsemean.theory.arguments import whole
-from sparsemean.tree import Tree, array_in, branch
+from sparsemean.tree import Array, Tree, array_in, branch
 
 ROUNDING = 1e-9  # of running sums: B − c below this is 0, and says nothing of g
 
@@ -55,8 +57,16 @@ class Heard(Row):
     def expected(self, coordinates: Ints) -> Floats:
         return self.values()[coordinates]
 
+    def replaced_by(self, part: Part) -> Array:
+        return _ones(part.values.size)
+
     def receive(self, at: Ints | slice, part: Part) -> None:
         self.arrays["heard"][at] = 1
+
+
+@lru_cache(maxsize=1)
+def _ones(size: int) -> Array:
+    return np.ones(size, np.uint8)
 
 
 class _Both(Recollection):
@@ -70,8 +80,9 @@ class _Both(Recollection):
         self._clear()
 
     def _clear(self) -> None:
-        """Sums for the fit: Σc², Σcr, Σr², Σxc, Σxr where heard (r = B − c), Σc², Σxc where not."""
+        """Sums for the fit, see ``fit_sums_numpy``, and the samples that are still to be counted in them."""
         self._sums = np.zeros((7, len(self._blocks.sizes)))
+        self._unfitted: dict[tuple[int, ...], list[tuple[str, Doubles, Part]]] = {}
 
     def expected(self, node: str, coordinates: Ints) -> Doubles:
         together, own, unheard = (
@@ -81,25 +92,40 @@ class _Both(Recollection):
         heard, last = self._heard.expected(node, coordinates), self._last.expected(node, coordinates)
         return unheard * common + heard * ((together - own - unheard) * common + own * last)
 
-    def row(self, node: str) -> None:
-        return None
+    def row(self, node: str) -> Floats | float:
+        return self._last.row(node)
+
+    def blend(self, nodes: Sequence[str]) -> Blend:
+        factors = np.stack([self._unheard, self._together - self._own - self._unheard, self._own])
+        return Blend(self._common, [self._flags(node) for node in nodes], factors)
+
+    def _flags(self, node: str) -> Array | None:
+        heard = self._heard.row(node)
+        return heard if isinstance(heard, np.ndarray) else None
 
     def remembered(self, node: str) -> Doubles:
         return self.expected(node, np.arange(self._blocks.dim))
 
     def mean(self, weights: Mapping[str, Doubles]) -> Doubles:
         """(a − g)·c·h + g·B̄ + u·c·(1 − h), h the weight of those heard; with c their average, g cancels."""
-        together, own, unheard = (self._blocks.spread(f) for f in (self._together, self._own, self._unheard))
-        heard, last = self._heard.mean(weights), self._last.mean(weights)
-        weighed = self._blocks.spread((np.sum(list(weights.values()), axis=0) > 0).astype(np.float64))
-        return self._common * (unheard * weighed + (together - own - unheard) * heard) + own * last
+        weighed = (np.sum(list(weights.values()), axis=0) > 0).astype(np.float64)
+        mean, last = self._heard.mean(weights), self._last.mean(weights)  # arrays of their own, which are written over
+        mean *= self._blocks.spread(self._together - self._own - self._unheard)
+        mean += self._blocks.spread(self._unheard * weighed)
+        mean *= self._common
+        last *= self._blocks.spread(self._own)
+        mean += last
+        return mean
 
     def take(self, arrival: Arrival) -> None:
         parts = tuple(
             self._counted(part, arrival.weight) for part in (arrival.payload.parts if arrival.payload else ())
         )
         for part in parts:
-            self._fit(arrival.node, self._blocks.at(arrival.weight, part.coordinates), part)
+            if isinstance(part.where, Sample):
+                self._unfitted.setdefault(part.where[3:], []).append((arrival.node, arrival.weight, part))
+            else:
+                self._fit(arrival.node, arrival.weight, part)
         counted = replace(arrival, payload=Payload(parts))
         self._last.take(counted)
         self._heard.take(counted)
@@ -110,18 +136,32 @@ class _Both(Recollection):
         kept = np.broadcast_to(self._blocks.at(weight, part.coordinates), part.coordinates.shape) > 0
         return replace(part, where=part.coordinates[kept], values=part.values[kept])
 
-    def _fit(self, node: str, weight: Doubles | float, part: Part) -> None:
-        at = part.coordinates
-        x, c = weight * part.values.astype(np.float64), weight * self._common[at]
-        heard = self._heard.expected(node, at)
-        last = weight * self._last.expected(node, at)
-        r = heard * (last - c)
-        r = np.where(np.abs(r) > ROUNDING * (np.abs(last) + np.abs(c)), r, 0.0)
-        features = (heard * c * c, c * r, r * r, heard * x * c, x * r, (1 - heard) * c * c, (1 - heard) * x * c)
-        self._sums += [self._blocks.sums_at(at, feature) for feature in features]
+    def _fit(self, node: str, weight: Doubles, part: Part) -> None:
+        at, layer = part.coordinates, self._blocks.of(part.coordinates)
+        x, c, last = (weight[layer] * each for each in (part.values, self._common[at], self._last.expected(node, at)))
+        heard = np.broadcast_to(self._heard.expected(node, at), at.shape)
+        self._sums += products(layer, weight.size, x, c, np.broadcast_to(last, at.shape), heard, ROUNDING)
+
+    def _fit_samples(self, alike: Sequence[tuple[str, Doubles, Part]]) -> None:
+        nodes, weights, parts = zip(*alike, strict=True)
+        samples = [part.where for part in parts if isinstance(part.where, Sample)]
+        rows = [row if isinstance(row := self._last.row(node), np.ndarray) else None for node in nodes]
+        flags, values = [self._flags(node) for node in nodes], [part.values for part in parts]
+        fit = Fit(samples, values, rows, flags, np.stack(weights), self._blocks.starts, self._common, ROUNDING)
+        self._sums += fit_sums()(fit, threads_for(samples))
+
+    @property
+    def fits(self) -> Doubles:
+        for alike in self._unfitted.values():
+            self._fit_samples(alike)
+        self._unfitted = {}
+        return self._sums
+
+    def pool(self, fits: Doubles) -> None:
+        self._sums = fits
 
     def learn(self, round: int, estimate: Doubles | None) -> None:
-        *heard, length, along = self._sums
+        *heard, length, along = self.fits
         self._together, self._own = unit_pair(heard, (self._together, self._own))
         self._unheard = unit_ratio(along, length, self._unheard)
         self._last.learn(round, estimate)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import numpy as np
+
 from sparsemean.memory.base import Arrival, Facts, Memory, Recollection, Setting
 from sparsemean.payload import Doubles, Ints
 from sparsemean.tree import Tree
@@ -36,6 +38,13 @@ class _Blank(Recollection):
         return 0.0
 
     def take(self, arrival: Arrival) -> None:
+        pass
+
+    @property
+    def fits(self) -> Doubles:
+        return np.zeros((0, 0))
+
+    def pool(self, fits: Doubles) -> None:
         pass
 
     def learn(self, round: int, estimate: Doubles | None) -> None:

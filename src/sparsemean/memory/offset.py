@@ -26,7 +26,8 @@ class Offset(Memory):
     def start(self, setting: Setting) -> Recollection:
         if not isinstance(setting.encoder, Difference):
             raise IncompatibleScheme(f"Offset follows the state of a Difference encoder, not {setting.encoder!r}")
-        return Table(setting, partial(NodeState, setting.encoder.step_in(setting.blocks.dim)))
+        dim = setting.blocks.dim if setting.dim is None else setting.dim
+        return Table(setting, partial(NodeState, setting.encoder.step_in(dim)))
 
 
 class NodeState(Row):

@@ -45,5 +45,8 @@ class LastValues(Row):
     def expected(self, coordinates: Ints) -> Floats:
         return self.arrays["last"][coordinates]
 
+    def replaced_by(self, part: Part) -> Floats:
+        return part.values
+
     def receive(self, at: Ints | slice, part: Part) -> None:
         self.arrays["last"][at] = part.values

@@ -7,9 +7,12 @@ import heapq
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
+from sparsemean.kernels import Sample
+from sparsemean.kernels.sample import drawn, drawn_near
 from sparsemean.payload import Floats, Ints, Part
 from sparsemean.tree import Array
 
@@ -28,9 +31,20 @@ class Row(ABC):
     def expected(self, coordinates: Ints) -> Floats | float:
         """What is subtracted from values sent at these coordinates."""
 
+    def replaced_by(self, part: Part) -> Array | None:
+        """What the part puts into the one array in place of what was there; None where receiving is more than that."""
+        return None
+
     @abstractmethod
     def receive(self, at: Ints | slice, part: Part) -> None:
         """Take in the values of one part, which stand at these entries of the arrays."""
+
+
+def replaced(row: Row, values: Array) -> Row:
+    """A short row that holds nothing but these values."""
+    entries = copy.copy(row)
+    entries.arrays = dict.fromkeys(row.arrays, values)
+    return entries
 
 
 def picked(row: Row, at: Ints) -> Row:
@@ -52,17 +66,27 @@ def clear(row: Row) -> None:
         array[...] = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Change:
-    """What the row of a node will hold at these coordinates, once it is settled."""
+    """What the row of a node will hold at these coordinates, once it is settled; a sample stays undrawn."""
 
     node: str
-    at: Ints
+    where: Ints | Sample
     entries: Row
+
+    @cached_property
+    def at(self) -> Ints:
+        """The coordinates."""
+        return drawn(self.where) if isinstance(self.where, Sample) else self.where
 
     def onto(self, at: Ints, entries: Row) -> None:
         """Bring entries at other coordinates up to date where the two meet."""
-        _, theirs, mine = np.intersect1d(at, self.at, assume_unique=True, return_indices=True)
+        if isinstance(self.where, Sample):
+            mine_at, places = drawn_near(self.where, at)
+        else:
+            mine_at, places = self.where, np.arange(self.where.size)
+        _, theirs, mine = np.intersect1d(at, mine_at, assume_unique=True, return_indices=True)
+        mine = places[mine]
         for name, array in entries.arrays.items():
             array[..., theirs] = self.entries.arrays[name][..., mine]
 

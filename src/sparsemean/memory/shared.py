@@ -46,6 +46,13 @@ class _Previous(Recollection):
     def take(self, arrival: Arrival) -> None:
         pass
 
+    @property
+    def fits(self) -> Doubles:
+        return np.zeros((0, 0))
+
+    def pool(self, fits: Doubles) -> None:
+        pass
+
     def learn(self, round: int, estimate: Doubles | None) -> None:
         if estimate is not None:
             self.estimate = estimate.copy()

@@ -63,6 +63,13 @@ class _Averages(Recollection):
             self._along += self._blocks.sums_at(at, weight**2 * values * average)
             self._length += self._blocks.sums_at(at, weight**2 * average * average)
 
+    @property
+    def fits(self) -> Doubles:
+        return np.stack([self._along, self._length])
+
+    def pool(self, fits: Doubles) -> None:
+        self._along, self._length = fits
+
     def learn(self, round: int, estimate: Doubles | None) -> None:
         heard = self._weights > 0
         np.divide(self._sums, self._weights, out=self._average, where=heard)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
+from sparsemean.kernels import Changes, Columns, Sample, add_scaled, carry, threads_for
+from sparsemean.kernels import put as put_samples
 from sparsemean.memory.base import Arrival, Recollection, Setting
 from sparsemean.memory.column_sums import ColumnSums
-from sparsemean.memory.rows import Change, Row, clear, picked, put
+from sparsemean.memory.rows import Change, Row, clear, picked, put, replaced
 from sparsemean.payload import Doubles, Floats, Ints, Part
-from sparsemean.tree import Tree, array_in, branch, names_in
+from sparsemean.tree import Array, Tree, array_in, branch, names_in
 
 SEEN = "seen"  # the array of a row that says when it was last written: round + 1, 0 for never
 
@@ -76,7 +78,10 @@ class Table(Recollection):
             self._reweigh(self._present, node, weight)
         total = np.sum(list(weights.values()), axis=0)
         inverse = np.divide(1.0, total, out=np.zeros_like(total), where=total > 0)
-        return self._present.sums * self._blocks.spread(inverse)
+        mean = np.empty(self._blocks.dim)
+        for here, factor in zip(self._blocks.slices, inverse.tolist(), strict=True):
+            add_scaled()(self._present.sums[here], factor, mean[here], True)
+        return mean
 
     def _reweigh(self, sums: ColumnSums, node: str, weight: Doubles) -> None:
         row = self._rows.get(node)
@@ -94,16 +99,29 @@ class Table(Recollection):
     def take(self, arrival: Arrival) -> None:
         self._pending.append(arrival)
 
+    @property
+    def fits(self) -> Doubles:
+        return np.zeros((0, 0))
+
+    def pool(self, fits: Doubles) -> None:
+        pass
+
     def learn(self, round: int, estimate: Doubles | None) -> None:
+        self._add_new(arrival.node for arrival in self._pending)
+        samples: dict[tuple[int, ...], list[tuple[Arrival, Sample, Array]]] = {}
         for arrival in self._pending:
-            self._receive(round, arrival)
+            sample, values = self._replacement(arrival)
+            if sample is None:
+                self._receive(round, arrival)
+            else:
+                samples.setdefault(sample[3:], []).append((arrival, sample, values))
+        for alike in samples.values():
+            self._replace(alike)
         self._pending = []
         self._expire(round)
 
     def _receive(self, round: int, arrival: Arrival) -> None:
         node, parts = arrival.node, arrival.payload.parts if arrival.payload else ()
-        if node not in self._rows:
-            self._add(node)
         if not parts:
             return
         at = _touched(parts)
@@ -116,12 +134,39 @@ class Table(Recollection):
             self._received.append((round, node, at))
         self._change(Change(node, at, entries), before)
 
-    def _add(self, node: str) -> None:
-        self._rows[node] = self._new()
-        self._places[node] = self._section.reserve()
-        self._fresh.append(node)
-        if self._everyone is not None:
-            self._everyone.weights[node] = np.ones(len(self._blocks.sizes))  # of a row that is still 0 throughout
+    def _replacement(self, arrival: Arrival) -> tuple[Sample | None, Array]:
+        """The sample of an arrival that only puts values in place of others, and what it puts; None for the rest."""
+        parts = arrival.payload.parts if arrival.payload and self._forget_after is None else ()
+        if len(parts) == 1 and isinstance(parts[0].where, Sample):
+            values = self._rows[arrival.node].replaced_by(parts[0])
+            if values is not None:
+                return parts[0].where, values
+        return None, np.empty(0)
+
+    def _replace(self, alike: Sequence[tuple[Arrival, Sample, Array]]) -> None:
+        """Samples of one size, all at once and block by block."""
+        nodes, samples, values = [each[0].node for each in alike], [each[1] for each in alike], [e[2] for e in alike]
+        rows = [self._rows[node] for node in nodes]
+        none, columns = np.zeros(len(self._blocks.sizes)), self._sums()
+        weights = np.array([[sums.weights.get(node, none) for node in nodes] for sums in columns])
+        lost = carry()(
+            Columns([sums.sums for sums in columns], weights, self._blocks.starts),
+            Changes(samples, values, [row.values() for row in rows]),
+            threads_for(samples),
+        )
+        for node, sample, new, row in zip(nodes, samples, values, rows, strict=True):
+            self._changes.setdefault(node, []).append(Change(node, sample, replaced(row, new)))
+        for sums in columns:
+            sums.repair(lost, self._column)
+
+    def _add_new(self, nodes: Iterable[str]) -> None:
+        for node in nodes:
+            if node not in self._rows:
+                self._rows[node] = self._new()
+                self._places[node] = self._section.reserve()
+                self._fresh.append(node)
+                if self._everyone is not None:  # a row that is still 0 throughout
+                    self._everyone.weights[node] = np.ones(len(self._blocks.sizes))
 
     def _change(self, change: Change, before: Doubles) -> None:
         self._changes.setdefault(change.node, []).append(change)
@@ -152,9 +197,18 @@ class Table(Recollection):
     def settle(self) -> None:
         for node in self._fresh:
             self._section.renew(self._places[node], self._rows[node])
+        samples: dict[tuple[int, ...], list[tuple[Sample, Array, Array]]] = {}
         for node, changes in self._changes.items():
+            row = self._rows[node]
             for change in changes:
-                put(self._rows[node], change.at, change.entries)
+                if isinstance(change.where, Sample):
+                    written = change.where, change.entries.values(), row.values()
+                    samples.setdefault(change.where[3:], []).append(written)
+                else:
+                    put(row, change.at, change.entries)
+        for alike in samples.values():
+            every = Changes(*zip(*alike, strict=True))
+            put_samples()(every, threads_for(every.samples))
         self._fresh, self._changes = [], {}
 
     def forget(self, node: str) -> None:

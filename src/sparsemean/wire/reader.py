@@ -31,9 +31,14 @@ class Reader:
 
     def integer(self) -> int:
         """The next variable-length integer."""
-        for size in range(1, min(varint.LONGEST, len(self._buffer)) + 1):
-            if self._buffer[size - 1] < 0x80:
-                return int(varint.unpack(self.take(size))[0])
+        number = 0
+        for place, byte in enumerate(self._buffer[: varint.LONGEST]):
+            number |= (byte & 0x7F) << 7 * place
+            if byte < 0x80:
+                if place and not byte:
+                    raise MalformedPayload("an integer is padded")
+                self.take(place + 1)
+                return number
         raise MalformedPayload("an integer is cut off or too long")
 
     def finish(self) -> None:

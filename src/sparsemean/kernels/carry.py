@@ -1,0 +1,70 @@
+"""Running sums over rows that change: what is carried into the sums, and what is then written into the rows."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from sparsemean.kernels.choose import fastest
+from sparsemean.kernels.sample import Integers, Sample, drawn
+
+Doubles: TypeAlias = npt.NDArray[np.float64]
+Array: TypeAlias = npt.NDArray[Any]
+
+CANCELLED = 1e-6  # a sum this small against what left it has lost six of its sixteen digits
+
+
+class Columns(NamedTuple):
+    """Sums Σ_i w_i b_i per coordinate, several of them, each with its own ``weights[sum, node, layer]``."""
+
+    sums: Sequence[Doubles]
+    weights: Doubles
+    starts: Integers
+
+
+class Changes(NamedTuple):
+    """Of each node a sample, the k values that its row will hold there, and the row; each of one type for all."""
+
+    samples: Sequence[Sample]
+    values: Sequence[Array]
+    rows: Sequence[Array]
+
+
+Carry: TypeAlias = Callable[[Columns, Changes, int], Integers]
+Put: TypeAlias = Callable[[Changes, int], None]
+
+
+def carry_numpy(columns: Columns, changes: Changes, threads: int = 1) -> Integers:
+    """sums += w · (new − old), and which of the sums are to be made anew: there a far larger value left one of them."""
+    lost = [np.empty(0, np.int64)]
+    for i, (sample, values, row) in enumerate(zip(*changes, strict=True)):
+        chosen = drawn(sample)
+        layer = np.searchsorted(columns.starts, chosen, side="right") - 1
+        old = row[chosen].astype(np.float64)
+        for sums, weights in zip(columns.sums, columns.weights, strict=True):
+            weight = weights[i][layer]
+            sums[chosen] += weight * (values - old)
+            lost.append(chosen[np.abs(sums[chosen]) < CANCELLED * np.abs(weight * old)])
+    return np.unique(np.concatenate(lost))
+
+
+def put_numpy(changes: Changes, threads: int = 1) -> None:
+    """row[chosen] = values."""
+    for sample, values, row in zip(*changes, strict=True):
+        row[drawn(sample)] = values
+
+
+@functools.cache
+def carry() -> Carry:
+    """The fastest of the two here."""
+    return fastest(carry_numpy, "carry")
+
+
+@functools.cache
+def put() -> Put:
+    """The fastest of the two here."""
+    return fastest(put_numpy, "put")

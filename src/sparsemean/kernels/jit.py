@@ -1,0 +1,35 @@
+"""How the numba twins are compiled, kept on disk, and spread over threads; imported by them alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar, cast
+
+import numba.extending
+import numpy.typing as npt
+
+nb: Any = numba  # typed in some releases only
+Array = npt.NDArray[Any]
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def inner(function: Function) -> Function:
+    """Compiled together with who calls it."""
+    return cast(Function, nb.njit(nogil=True, error_model="numpy")(function))
+
+
+def entry(function: Function) -> Function:
+    """Compiled at the first call, kept on disk for the next process, run without the interpreter's lock."""
+    try:
+        return cast(Function, nb.njit(nogil=True, error_model="numpy", cache=True)(function))
+    except RuntimeError:  # no folder can be written, as in a sealed container
+        return inner(function)
+
+
+def spread(work: Callable[[Any], Any], pieces: Sequence[Any], threads: int) -> list[Any]:
+    """The results in order, by so many threads: Python's, since numba's own do not survive a fork."""
+    if threads == 1 or len(pieces) == 1:
+        return [work(piece) for piece in pieces]
+    with ThreadPoolExecutor(threads) as pool:
+        return list(pool.map(work, pieces))
