@@ -1,164 +1,108 @@
-"""Encode at one node and a whole round at the server, against what one would write without this library."""
+"""What was measured: one row for each thing that is done at one size, beside its baselines."""
 
 from __future__ import annotations
 
-import importlib
-import tracemalloc
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
-import numpy as np
-
-from sparsemean.client import Client
-from sparsemean.lab.bench.timing import Work, in_turn
+from sparsemean.lab.bench.baselines import (
+    ARGPARTITION,
+    DENSE,
+    FLOAT32,
+    LIMIT,
+    copy_of,
+    of_decoding,
+    of_encoding,
+    of_largest,
+)
+from sparsemean.lab.bench.case import Case
+from sparsemean.lab.bench.machine import Others, free_memory
+from sparsemean.lab.bench.player import DECODE, ENCODE, TRIP, WHATS, Player, vectors_for
+from sparsemean.lab.bench.timing import Clock, Timing, clock_of, in_turn
 from sparsemean.payload import Floats
-from sparsemean.results import Estimate
-from sparsemean.run import Run
-from sparsemean.schemes import named
-from sparsemean.server import Server
 
-ENCODE, ROUND = "encode", "server round"
+FULL = 0.7  # of the free memory may be used
 
 
 @dataclass(frozen=True)
-class Case:
-    """One size: a scheme for n nodes with vectors of length d, of which each sends the share k/d."""
+class Ratio:
+    """How many times as fast as a baseline, and the range of it over the quartiles of both.
 
-    scheme: str
-    dim: int
-    share: float
-    nodes: int
-    values: str = "float32"
+    >>> Ratio.of(Timing(1.0, 2.0, 4.0, 3), Timing(8.0, 8.0, 8.0, 3))
+    Ratio(low=2.0, median=4.0, high=8.0)
+    """
 
-    @property
-    def run(self) -> Run:
-        """The run that is measured; the seed does not matter."""
-        return Run(named(self.scheme, max(1, int(self.share * self.dim)), values=self.values), self.dim)
+    low: float
+    median: float
+    high: float
+
+    @staticmethod
+    def of(ours: Timing, theirs: Timing) -> Ratio:
+        """Of two times of the same run."""
+        return Ratio(theirs.low / ours.high, theirs.median / ours.median, theirs.high / ours.low)
 
 
 @dataclass(frozen=True)
 class Row:
-    """``ratio`` is how many times as fast as the baseline we are, [low, high] its range over the quartiles."""
+    """``case`` is None where the size does not matter; ``others`` are the cores that other processes took meanwhile."""
 
-    case: Case
     what: str
-    baseline: str
-    seconds: float
-    baseline_seconds: float
-    ratio: float
-    low: float
-    high: float
-    peak_bytes: int
+    case: Case | None
+    seconds: Timing
+    baselines: Mapping[str, Timing] = field(default_factory=dict)
+    peak_bytes: int | None = None
+    others: float = 0.0
+
+    @property
+    def label(self) -> str:
+        """What was done, and at which size."""
+        return self.what if self.case is None else f"{self.what}: {self.case}"
+
+    @property
+    def ratios(self) -> dict[str, Ratio]:
+        """Above 1 where we are faster."""
+        return {name: Ratio.of(self.seconds, theirs) for name, theirs in self.baselines.items()}
+
+
+def too_large(case: Case, free: int | None = None) -> str:
+    """Why a case cannot be measured here; empty where it can."""
+    room, needed = FULL * (free_memory() if free is None else free), case.needed_bytes
+    return f"needs about {needed / 1e9:.3g} GB of memory, and {room / 1e9:.3g} are free" if needed > room else ""
 
 
 def bench(cases: Sequence[Case], repeats: int = 7) -> Iterator[Row]:
-    """The rows of each case; arrays that do not fit into memory are the caller's to leave out."""
+    """Encode, server round and round trip of each case; a case that is ``too_large`` is the caller's to leave out.
+
+    Baselines that depend on the size alone are timed once for all cases of one size that follow each other. The dense
+    mean is missing where the table of all vectors is too large.
+    """
+    size: tuple[int, int, int] | None = None
+    known: dict[str, dict[str, Timing]] = {}
     for case in cases:
-        vectors = np.random.default_rng(0).standard_normal((case.nodes, case.dim), np.float32)
-        yield from _rows(case, ENCODE, _encoding(case, vectors), repeats)
-        yield from _rows(case, ROUND, _serving(case, vectors), repeats)
+        others, vectors = Others(), vectors_for(case, free_memory())
+        if case.size != size:
+            size, known = case.size, _of_size(case, vectors, repeats)
+        player = Player(case, vectors)
+        peaks, timings = player.peaks(), in_turn(_clocks(case, player), repeats)
+        timings[TRIP + LIMIT] = timings[ENCODE + LIMIT].times(case.nodes) + timings[DECODE + LIMIT]
+        for what in WHATS:
+            own = {name: timings[what + name] for name in (LIMIT, ARGPARTITION, FLOAT32) if what + name in timings}
+            yield Row(what, case, timings[what], {**known[what], **own}, peaks[what], others.cores())
 
 
-def _rows(case: Case, what: str, works: dict[str, Work], repeats: int) -> Iterator[Row]:
-    peak = _peak(works["ours"])
-    timings = in_turn(works, repeats)
-    ours = timings.pop("ours")
-    for baseline, theirs in timings.items():
-        times = (
-            ours.median,
-            theirs.median,
-            theirs.median / ours.median,
-            theirs.low / ours.high,
-            theirs.high / ours.low,
-        )
-        yield Row(case, what, baseline, *times, peak)
+def _clocks(case: Case, player: Player) -> Iterator[Clock]:
+    """The case itself, and what it alone is compared with."""
+    yield player.clock()
+    yield clock_of(ENCODE + LIMIT, copy_of(case.encode_bytes))
+    yield clock_of(DECODE + LIMIT, copy_of(case.decode_bytes))
+    if "top-k" in case.scheme:
+        yield clock_of(ENCODE + ARGPARTITION, of_largest(case, player.vectors))
+    if case.values != "float32":
+        yield Player(replace(case, values="float32"), player.vectors).clock(FLOAT32)
 
 
-def _peak(work: Work) -> int:
-    """Bytes allocated at the worst moment, beyond what was there before."""
-    work()
-    tracemalloc.start()
-    try:
-        work()
-        return tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-
-
-def _encoding(case: Case, vectors: Floats) -> dict[str, Work]:
-    run, rng = case.run, np.random.default_rng(1)
-    client, k = Client(run, "0"), run.layout[0].count
-
-    def choose_and_gather() -> bytes:
-        chosen = rng.choice(case.dim, k, replace=False, shuffle=False)
-        return bytes(vectors[0, chosen].tobytes())
-
-    return {
-        "ours": lambda: client.encode(vectors[0], 0),
-        "Generator.choice and gather": choose_and_gather,
-        "copy of the vector": lambda: vectors[0].copy(),
-    }
-
-
-def _serving(case: Case, vectors: Floats) -> dict[str, Work]:
-    run, rng = case.run, np.random.default_rng(1)
-    k, nodes, dim = run.layout[0].count, case.nodes, case.dim
-    blobs = [Client(run, str(i)).encode(vector, 0) for i, vector in enumerate(vectors)]
-
-    def server_round() -> Estimate:
-        server = Server(run)
-        for i, blob in enumerate(blobs):
-            server.accept(str(i), blob)
-        return server.close_round()
-
-    def choose_and_add_at() -> Floats:
-        sums, counts = np.zeros(dim, np.float32), np.zeros(dim, np.int32)
-        for vector in vectors:
-            chosen = rng.choice(dim, k, replace=False, shuffle=False)
-            np.add.at(sums, chosen, vector[chosen])
-            np.add.at(counts, chosen, 1)
-        return sums
-
-    def choose_and_bincount() -> object:
-        chosen = np.concatenate([rng.choice(dim, k, replace=False, shuffle=False) for _ in range(nodes)])
-        sent = np.concatenate([vector[:k] for vector in vectors])
-        np.bincount(chosen, minlength=dim)
-        return np.bincount(chosen, sent, dim)
-
-    works: dict[str, Work] = {
-        "ours": server_round,
-        "choice and np.add.at": choose_and_add_at,
-        "choice and np.bincount": choose_and_bincount,
-        "dense mean": lambda: vectors.mean(axis=0),
-    }
-    return works | _scipy(vectors, k) | _torch(vectors, k)
-
-
-def _scipy(vectors: Floats, k: int) -> dict[str, Work]:
-    try:
-        from scipy import sparse
-    except ImportError:
-        return {}
-    rng, dim = np.random.default_rng(1), vectors.shape[1]
-    chosen = np.concatenate([np.sort(rng.choice(dim, k, replace=False)) for _ in vectors])
-    sent = np.concatenate([vector[:k] for vector in vectors])
-    table = sparse.csr_matrix((sent, chosen, np.arange(0, sent.size + 1, k)), (len(vectors), dim))
-    return {"scipy.sparse sum, indices given": lambda: table.sum(axis=0)}
-
-
-def _torch(vectors: Floats, k: int) -> dict[str, Work]:
-    try:
-        torch = importlib.import_module("torch")
-    except ImportError:
-        return {}
-    rng, dim = np.random.default_rng(1), vectors.shape[1]
-    chosen = [torch.from_numpy(rng.choice(dim, k, replace=False)) for _ in vectors]
-    sent = [torch.from_numpy(vector[:k].copy()) for vector in vectors]
-
-    def index_add() -> object:
-        sums = torch.zeros(dim)
-        for at, values in zip(chosen, sent, strict=True):
-            sums.index_add_(0, at, values)
-        return sums
-
-    return {"torch index_add_, indices given": index_add}
+def _of_size(case: Case, vectors: Floats, repeats: int) -> dict[str, dict[str, Timing]]:
+    encode = in_turn([clock_of(name, work) for name, work in of_encoding(case, vectors).items()], repeats)
+    decode = in_turn([clock_of(name, work) for name, work in of_decoding(case, vectors).items()], repeats)
+    trip = {name: encode[name].times(case.nodes) + decode[name] for name in encode}
+    return {ENCODE: encode, DECODE: decode, TRIP: trip | {name: decode[name] for name in (DENSE,) if name in decode}}

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict
+import shlex
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -11,119 +13,119 @@ import typer
 from rich.console import Console
 
 from sparsemean.errors import InvalidInput
-from sparsemean.lab.bench import Break, Case, Row, bench, machine, over_a_link
-from sparsemean.lab.cli.output import number, print_json, print_table
+from sparsemean.lab.bench import Case, Row, bench, machine, too_large
+from sparsemean.lab.bench.against import changes
+from sparsemean.lab.bench.goals import ROWS, goal_rows
+from sparsemean.lab.bench.link import Break, over_a_link
+from sparsemean.lab.bench.page import write_page, write_plot
+from sparsemean.lab.bench.record import Record, read
+from sparsemean.lab.bench.sets import every, whole
+from sparsemean.lab.cli.bench_tables import show, show_changes
+from sparsemean.lab.cli.output import print_json
 from sparsemean.lab.cli.progress import progress_bar
-from sparsemean.lab.cli.sizes import bits_of, share_of
-from sparsemean.wire.values import value_kind
+from sparsemean.lab.cli.sizes import bits_of, count_of, share_of
+from sparsemean.lab.report.static import FORMATS
+from sparsemean.schemes import names
+from sparsemean.wire.values import KINDS, value_kind
 
-MOST_VALUES = 2_000_000_000  # of vectors at once, 8 GB as float32
+STOPPED = 130  # what a shell says of a program that was stopped by Ctrl-C
 
 
 def bench_command(
-    dims: Annotated[str, typer.Option(help="Lengths of the vectors, with commas.")] = "10000,1000000,4194304",
+    dims: Annotated[str, typer.Option(help="Lengths of the vectors: 10k, 1e6, 2^22, with commas.")] = "10k,1e6,2^22",
     shares: Annotated[str, typer.Option(help="Shares of the coordinates, with commas.")] = "0.1%,1%,10%",
     nodes: Annotated[str, typer.Option(help="Numbers of nodes, with commas.")] = "16",
-    schemes: Annotated[str, typer.Option(help="Names, with commas.")] = "rand-k-spatial-avg",
-    values: Annotated[str, typer.Option(help="Kinds of values, with commas.")] = "float32",
+    schemes: Annotated[str, typer.Option(help="Names with commas, or all.")] = "rand-k-spatial-avg",
+    values: Annotated[str, typer.Option(help="Kinds of values with commas, or all.")] = "float32",
+    everything: Annotated[
+        bool, typer.Option("--all", help="Instead: every scheme, every size that takes seconds, and our goals; 10 min.")
+    ] = False,
+    goals: Annotated[bool, typer.Option("--goals", help="Instead: what we want of it, and whether it holds.")] = False,
     repeats: Annotated[int, typer.Option(min=1, help="Measurements, of which the median counts.")] = 7,
     link: Annotated[str | None, typer.Option(help="Speed of each node's link, e.g. 10Mbit: when does it pay?")] = None,
     out: Annotated[Path | None, typer.Option(help="Also write the numbers here, as JSON.")] = None,
+    read_from: Annotated[
+        Path | None, typer.Option("--from", help="Show what --out wrote, instead of measuring.")
+    ] = None,
+    against: Annotated[Path | None, typer.Option(help="Say what changed since --out wrote this file.")] = None,
+    report: Annotated[Path | None, typer.Option(help="Write a page with figures here.")] = None,
+    plot: Annotated[Path | None, typer.Option(help="Write the figure of server rounds here: png, svg or pdf.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Time encoding and a whole server round against NumPy, scipy, torch and the dense mean, in the same process.
+    """Time encoding, server rounds and round trips against NumPy, scipy, torch, the dense mean and memcpy.
 
-    A ratio above 1 means that we are faster. With --link: a round over links of that speed, against sending whole
-    float32 vectors, and the speed at which both take as long.
+    All in the same process and run; a ratio above 1 means that we are faster. What does not fit into memory is left
+    out and said. With --link: a round over links of that speed, against sending whole float32 vectors, and the speed
+    at which both take as long. Stop it with Ctrl-C: what was measured is kept.
     """
-    cases = [
-        Case(scheme.strip(), _whole(dim), share_of(share.strip()), _whole(n), value_kind(kind.strip()).name)
-        for scheme in schemes.split(",")
-        for kind in values.split(",")
-        for dim in dims.split(",")
-        for share in shares.split(",")
-        for n in nodes.split(",")
-    ]
+    if plot is not None and plot.suffix.removeprefix(".") not in FORMATS:
+        raise InvalidInput(f"a plot is written as {', '.join(FORMATS)}, not as {plot.name!r}")
+    old = read(against) if against else None
+    if read_from is not None:
+        record = read(read_from)
+    else:
+        cases = whole() if everything else [] if goals else _cases(schemes, values, dims, shares, nodes)
+        record = _measured(cases, everything or goals, None if link is None else bits_of(link), repeats, out)
+    if out is not None:
+        record.write(out)
+    if report is not None:
+        write_page(record, report, shlex.join(["sparsemean", *sys.argv[1:]]))
+    if plot is not None:
+        write_plot(record, plot)
+    if as_json:
+        print_json(record.to_json())
+    else:
+        show(record)
+        if old is not None:
+            show_changes(changes(old, record), old)
+        for written in (path for path in (out, report, plot) if path is not None):
+            Console().print(f"Written: {written.resolve()}", soft_wrap=True)
+    if not record.complete:
+        raise typer.Exit(STOPPED)
+
+
+def _cases(schemes: str, values: str, dims: str, shares: str, nodes: str) -> list[Case]:
+    cases = every(
+        names() if schemes.strip() == "all" else _listed(schemes),
+        KINDS if values.strip() == "all" else [value_kind(kind).name for kind in _listed(values)],
+        [count_of(dim) for dim in _listed(dims)],
+        [share_of(share) for share in _listed(shares)],
+        [count_of(n) for n in _listed(nodes)],
+    )
     for case in cases:
         _ = case.run  # refuses a wrong name before anything is measured
-        if case.dim * case.nodes > MOST_VALUES:
-            raise InvalidInput(
-                f"{case.nodes} vectors of {case.dim:,} do not fit into memory; take fewer or shorter ones"
-            )
-    speed = None if link is None else bits_of(link)
-    found: list[Row] = []
-    breaks: list[Break] = []
+    return cases
+
+
+def _listed(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",")]
+
+
+def _measured(cases: list[Case], with_goals: bool, bits: float | None, repeats: int, out: Path | None) -> Record:
+    """What could be measured until the end, or until somebody stopped it; each row is in the file once it is there."""
+    why = {case: reason for case in cases if (reason := too_large(case))}
+    left_out = tuple(f"{case}: {reason}" for case, reason in why.items())
+    cases = [case for case in cases if case not in why]
+    if not cases and not with_goals:
+        raise InvalidInput(f"nothing of this fits into memory; {left_out[0]}. Take fewer or shorter vectors")
+    record = Record(machine(), left_out=left_out, complete=False)
     with progress_bar() as bar:
-        played = bar.add_task("measuring", total=len(cases))
-        for case in cases:
-            if speed is None:
-                found += bench([case], repeats)
-            else:
-                breaks.append(over_a_link(case, speed, repeats))
-            bar.advance(played)
-    content = {"machine": machine(), "rows": [asdict(row) for row in found], "links": [asdict(b) for b in breaks]}
-    if out is not None:
-        out.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
-    if as_json:
-        print_json(content)
+        task = bar.add_task("measuring", total=3 * len(cases) + with_goals * ROWS if bits is None else len(cases))
+        try:
+            for found in _found(cases, with_goals, bits, repeats):
+                record = record.having(found)
+                bar.update(task, advance=1, description=found.label)
+                if out is not None:
+                    record.write(out)
+        except KeyboardInterrupt:
+            return record
+    return replace(record, complete=True)
+
+
+def _found(cases: list[Case], with_goals: bool, bits: float | None, repeats: int) -> Iterator[Row | Break]:
+    if bits is not None:
+        yield from (over_a_link(case, bits, repeats) for case in cases)
         return
-    _describe()
-    _show_link(breaks) if breaks else _show(found)
-
-
-def _describe() -> None:
-    here = machine()
-    console = Console()
-    console.print(
-        f"{here['processor']}, {here['cores']} cores, Python {here['python']}, NumPy {here['numpy']}, "
-        f"numba {here['numba']}",
-        highlight=False,
-    )
-    if here["busy"]:
-        console.print(f"The load average is {here['load']}: something else may be running, so read with care.")
-
-
-def _label(case: Case) -> str:
-    kind = "" if case.values == "float32" else f" {case.values}"
-    return f"{case.scheme}{kind}, d={case.dim:,}, k/d={case.share:.3g}, n={case.nodes}"
-
-
-def _show(rows: list[Row]) -> None:
-    print_table(
-        ("case", "ms", "× as fast", "as", "between", "peak MB"),
-        [
-            (
-                f"{row.what}: {_label(row.case)}",
-                f"{1e3 * row.seconds:.2f}",
-                f"{row.ratio:.2f}",
-                row.baseline,
-                f"{row.low:.2f}-{row.high:.2f}",
-                f"{row.peak_bytes / 1e6:.1f}",
-            )
-            for row in rows
-        ],
-    )
-
-
-def _show_link(breaks: list[Break]) -> None:
-    print_table(
-        ("case", "bytes", "ours, ms", "dense, ms", "× as fast", "pays below, Mbit/s"),
-        [
-            (
-                _label(row.case),
-                f"{row.bytes_sent:,}",
-                f"{1e3 * row.ours:.2f}",
-                f"{1e3 * row.dense:.2f}",
-                f"{row.dense / row.ours:.2f}",
-                "always" if row.even_bits == float("inf") else number(row.even_bits / 1e6),
-            )
-            for row in breaks
-        ],
-    )
-
-
-def _whole(text: str) -> int:
-    try:
-        return int(float(text)) if float(text) >= 1 else int("")
-    except ValueError:
-        raise InvalidInput(f"{text!r} is not a number from 1 on; write 1000000 or 1e6") from None
+    yield from bench(cases, repeats)
+    if with_goals:
+        yield from goal_rows(repeats)

@@ -7,6 +7,7 @@ import re
 from sparsemean.errors import InvalidInput
 
 _UNITS = {"": 1, "b": 1, "kb": 1000, "mb": 1000**2, "gb": 1000**3, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30}
+_TIMES = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9}
 
 
 def share_of(text: str) -> float:
@@ -36,13 +37,29 @@ def bytes_of(text: str) -> int:
     return int(float(found[1]) * _UNITS[found[2].lower()])
 
 
+def count_of(text: str) -> int:
+    """``10000``, ``10k``, ``1e6``, ``1.5M`` or ``2^22`` as a whole number from 1 on.
+
+    >>> count_of("10k"), count_of("1e6"), count_of("2^22")
+    (10000, 1000000, 4194304)
+    """
+    if power := re.fullmatch(r"\s*([0-9]{1,9})\^([0-9]{1,2})\s*", text):
+        count: float = int(power[1]) ** int(power[2])
+    else:
+        found = re.fullmatch(r"\s*([0-9]*\.?[0-9]+(?:e[0-9]{1,2})?)\s*([kmg]?)\s*", text.lower().replace("_", ""))
+        count = round(float(found[1]) * _TIMES[found[2]], 6) if found else 0.0
+    if count < 1 or count != int(count):
+        raise InvalidInput(f"{text!r} is not a whole number from 1 on; write 10000, 10k, 1e6 or 2^22")
+    return int(count)
+
+
 def bits_of(text: str) -> float:
-    """``10Mbit``, ``1Gbit`` or ``56k`` as bits a second.
+    """``10Mbit``, ``10 Mbit/s``, ``10Mb``, ``1Gbps`` or ``56k`` as bits a second.
 
     >>> bits_of("10Mbit"), bits_of("1.5 Gbit/s"), bits_of("56k")
     (10000000.0, 1500000000.0, 56000.0)
     """
-    found = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*([kmg]?)(bit(/s)?|bps)?\s*", text.lower())
+    found = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*([kKmMgG]?)(?:b|[bB]its?|[bB]ps)?(?:/s|/sec)?\s*", text)
     if not found or float(found[1]) == 0.0:
-        raise InvalidInput(f"{text!r} is not the speed of a link; write 10Mbit or 1Gbit")
-    return float(found[1]) * {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9}[found[2]]
+        raise InvalidInput(f"{text!r} is not the speed of a link in bits a second; write 10Mbit or 1Gbit")
+    return float(found[1]) * _TIMES[found[2].lower()]

@@ -91,7 +91,8 @@ def _bars(figure: Figure, row: Row, panel: Panel, line: Line) -> list[Json]:
 def _measured(figure: Figure, row: Row, line: Line) -> Json:
     curve = line.measured
     known = np.isfinite(curve.error[np.isfinite(curve.mean)])
-    spread = f" ± %{{customdata:.2~g}}<br>{curve.seeds.max()} seeds" if known.size and known.all() else ""
+    seeds = f"<br>{curve.seeds.max()} seeds" if curve.seeds.max(initial=0) > 1 else ""
+    spread = f" ± %{{customdata:.2~g}}{seeds}" if known.size and known.all() else ""
     return {
         "x": _numbers(curve.x),
         "y": _numbers(curve.mean),

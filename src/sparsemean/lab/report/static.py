@@ -15,6 +15,7 @@ from sparsemean.lab.report.band import band
 from sparsemean.lab.report.catalogue import spec_of
 from sparsemean.lab.report.compose import compose
 from sparsemean.lab.report.figure import Figure, Line, Panel, Row, Scale
+from sparsemean.lab.report.layout import x_range
 from sparsemean.lab.report.reproduction import figure_names, read_tables
 from sparsemean.lab.report.sheet import Sheet
 from sparsemean.lab.report.style import Style, style_of
@@ -99,7 +100,12 @@ def _panel(figure: Figure, row: Row, panel: Panel, axes: Any) -> None:
         else:
             _line(figure.spec.kind, line, panel.scale, axes)
     if figure.spec.x_log:
+        ends = x_range(panel)
+        places = log_ticks(Scale(True, *ends))
         axes.set_xscale("log")
+        axes.set_xlim(*ends)
+        axes.set_xticks([value for value, _ in places], [text for _, text in places])
+        axes.set_xticks([], minor=True)
     if panel.scale.log:
         ticks = log_ticks(panel.scale)
         axes.set_yscale("log")

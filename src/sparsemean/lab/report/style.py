@@ -58,6 +58,12 @@ _LISTED = {
     "iid": Style("IID", "#0d2ab3", "#6592ec", "circle"),
     "non-iid": Style("non-IID", "#d97419", "#fd983e", "square", "dash"),
     "stations": Style("Stations", "#00705e", "#8ff8ef", "diamond", "dot"),
+    "numpy": Style("NumPy", "#908e85", "#9b9694", "square"),
+    "bincount": Style("bincount", "#685000", "#f8d88e", "diamond"),
+    "scipy": Style("scipy", "#4291d9", "#82c5e9", "circle"),
+    "torch": Style("torch", "#d97419", "#fd983e", "triangle-up"),
+    "dense": Style("dense mean", "#0d2ab3", "#6592ec", "diamond"),
+    "limit": Style("limit of memory", "#111827", "#f3f4f6", "none", "dot"),
 }
 
 _MARKERS = ("circle", "square", "diamond", "cross", "x", "triangle-up", "triangle-down", "star", "hexagon")

@@ -33,7 +33,7 @@ def setting(key: str, value: str) -> str:
         case "rate":
             return f"learning rate {value}"
         case "nodes":
-            return f"{_whole(value)} nodes"
+            return f"{_whole(value)} node{'' if _whole(value) == '1' else 's'}"
         case "task":
             return _TASKS.get(value, value.replace("-", " "))
         case _:

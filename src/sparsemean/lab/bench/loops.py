@@ -1,0 +1,61 @@
+"""The inner loops by themselves, on one thread and on all: drawing and gathering, drawing and summing."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import numpy as np
+
+from sparsemean.kernels import Batch, Totals, fold, gather, scatter
+from sparsemean.kernels.sample import drawn
+from sparsemean.lab.bench.baselines import DENSE, NUMPY, of_decoding, of_encoding
+from sparsemean.lab.bench.case import Case
+from sparsemean.lab.bench.machine import Others, free_memory
+from sparsemean.lab.bench.player import vectors_for
+from sparsemean.lab.bench.rows import Row
+from sparsemean.lab.bench.timing import Work, clock_of, in_turn
+from sparsemean.payload import Floats
+from sparsemean.sampling import Key, sample_of
+
+GATHER, SUM_ONE, SUM_ALL = "draw and gather, 1 thread", "draw and sum, 1 thread", "draw and sum, all cores"
+GIVEN, ONE = "indices given", "1 thread"
+
+
+def loop_rows(case: Case, repeats: int = 7) -> Iterator[Row]:
+    """Sums and counts alone, without frames, checks or moments; vectors, totals and samples are there already."""
+    others, vectors = Others(), vectors_for(case, free_memory())
+    loops, numpy = {GATHER: _gathering(case, vectors), **_summing(case, vectors)}, of_decoding(case, vectors)
+    gathering = [clock_of(GATHER, loops[GATHER]), clock_of(NUMPY, of_encoding(case, vectors)[NUMPY])]
+    timings = in_turn(gathering, repeats)
+    yield Row(GATHER, case, timings[GATHER], {NUMPY: timings[NUMPY]}, others=others.cores())
+    others = Others()
+    summing = {**loops, NUMPY: numpy[NUMPY], DENSE: numpy[DENSE]}
+    del summing[GATHER]
+    timings = in_turn([clock_of(name, work) for name, work in summing.items()], repeats, longest=10.0)
+    one = {name: timings[name] for name in (NUMPY, DENSE, GIVEN)}
+    yield Row(SUM_ONE, case, timings[SUM_ONE], one, others=others.cores())
+    every = {ONE: timings[SUM_ONE], DENSE: timings[DENSE]}
+    yield Row(SUM_ALL, case, timings[SUM_ALL], every, others=others.cores())
+
+
+def _gathering(case: Case, vectors: Floats) -> Work:
+    sample, out = sample_of(Key(0, 0, "0"), case.dim, case.k), np.empty(case.k, np.float32)
+    return lambda: gather()(sample, vectors[0], out)
+
+
+def _summing(case: Case, vectors: Floats) -> dict[str, Work]:
+    samples = [sample_of(Key(0, 0, str(i)), case.dim, case.k) for i in range(case.nodes)]
+    values = [vectors[i % len(vectors), : case.k].copy() for i in range(case.nodes)]
+    nothing, first = np.zeros(0), np.zeros(1, np.int64)
+    sums, counts = np.zeros(case.dim), np.zeros(case.dim, np.int32)
+    into = Totals(sums, counts, nothing, first[:0], nothing, nothing, nothing)
+    batch = Batch(samples, values, [None] * case.nodes, np.ones((case.nodes, 1)), first, case.dim / case.k)
+    given = [(drawn(sample), each.astype(np.float64)) for sample, each in zip(samples, values, strict=True)]
+
+    def add_given() -> None:
+        for chosen, y in given:
+            scatter()(sums, counts, chosen, y)
+
+    cores = os.cpu_count() or 1
+    return {SUM_ONE: lambda: fold()(into, batch, 1), SUM_ALL: lambda: fold()(into, batch, cores), GIVEN: add_given}

@@ -1,0 +1,54 @@
+"""What a new process costs: importing the package, and the first round of a server."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from sparsemean.client import Client
+from sparsemean.lab.bench.case import Case
+from sparsemean.lab.bench.machine import Others
+from sparsemean.lab.bench.rows import Row
+from sparsemean.lab.bench.timing import clock_of, in_turn
+
+IMPORT, IMPORT_NUMPY, FIRST = "a process that imports sparsemean", "import numpy", "first round of a new process"
+
+_FIRST_ROUND = """
+import sys, time, sparsemean
+run = sparsemean.Run.from_json(sys.argv[1])
+start = time.perf_counter()
+server = sparsemean.Server(run)
+server.accept_many(sys.argv[2])
+server.close_round()
+print(time.perf_counter() - start)
+"""
+
+
+def startup_rows(repeats: int = 7) -> Iterator[Row]:
+    """The import beside that of NumPy, and the first round, from bytes on disk to the mean, of a second process."""
+    others = Others()
+    imports = in_turn(
+        [clock_of(name, lambda name=name: _python(f"import {name}")) for name in ("sparsemean", "numpy")],  # type: ignore[misc]
+        repeats,
+        longest=60.0,
+    )
+    yield Row(IMPORT, None, imports["sparsemean"], {IMPORT_NUMPY: imports["numpy"]}, others=others.cores())
+    case, others = Case("rand-k-spatial-avg", 1 << 22, 0.1, 16), Others()
+    vector = np.random.default_rng(0).standard_normal(case.dim, np.float32)
+    with tempfile.TemporaryDirectory() as folder:
+        for i in range(case.nodes):
+            Path(folder, f"{i}.spmn").write_bytes(Client(case.run, str(i)).encode(vector, 0))
+        told = [case.run.to_json(), folder]
+        timings = in_turn([lambda: {FIRST: float(_python(_FIRST_ROUND, *told))}], repeats, longest=60.0)
+    yield Row(FIRST, case, timings[FIRST], others=others.cores())
+
+
+def _python(code: str, *arguments: str) -> str:
+    """What a new process prints. The first one compiles what is not yet kept on disk, and is the warm-up."""
+    done = subprocess.run([sys.executable, "-c", code, *arguments], check=True, capture_output=True, text=True)
+    return done.stdout
