@@ -3,7 +3,7 @@ BIN := .venv/bin
 # The second name is what newer pips read for the build environment; older ones ignore it.
 INSTALL := PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt $(BIN)/pip install --quiet --disable-pip-version-check
 
-.PHONY: help demo test lint bench clean browser
+.PHONY: help demo test lint bench soak clean browser
 
 help: ## Show these lines
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST)
@@ -23,15 +23,21 @@ lint: .venv/installed-all ## Style, types and layers
 bench: .venv/installed-all ## Speed and memory of every scheme, ten minutes: bench.json, bench.html; AGAINST=old.json compares
 	$(BIN)/sparsemean bench --all --out bench.json --report bench.html $(if $(AGAINST),--against $(AGAINST))
 
+soak: .venv/installed-all browser ## What takes hours: kills, failing disks, schedules, attendance, fuzzing, scale
+	@failed=; for script in soak/*.py; do \
+		echo "== $$script"; $(BIN)/python $$script || failed="$$failed $$script"; \
+	done; [ -z "$$failed" ] || { echo "failed:$$failed"; exit 1; }
+
 clean: ## Remove the virtual environment, caches and build results
 	rm -rf .venv build dist demo.html bench.html .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# The report is tested in a real browser, the sensor network with a real MQTT broker. Root on Debian gets both; elsewhere
-# those tests say why they are skipped.
+# The report is tested in a real browser, the sensor network with a real MQTT broker, failing disks with a compiled
+# library. Root on Debian gets all three; elsewhere those tests say why they are skipped.
 browser:
 	@missing=; command -v chromium >/dev/null || missing="chromium chromium-driver"; \
 	command -v mosquitto >/dev/null || missing="$$missing mosquitto"; \
+	command -v cc >/dev/null || missing="$$missing gcc libc6-dev"; \
 	if [ -n "$$missing" ] && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $$missing >/dev/null; \
 	fi

@@ -1,0 +1,73 @@
+"""``sparsemean inspect`` and ``verify`` as people use them: in a process of their own, beside the server."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import sparsemean as sm
+
+CODE = "from sparsemean.lab.cli import main; main()"
+
+
+def sparsemean(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", CODE, *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture
+def server(tmp_path: Path):
+    run = sm.Run(sm.named("rand-k-temporal", k=0.1), dim=1000, seed=7)
+    with sm.Server(run, missing="carry", journal=tmp_path / "journal", clip=sm.Clip(norm=100.0)) as server:
+        for round in range(3):
+            for node in ("station-1", "station-2"):
+                server.accept(node, sm.Client(run, node).encode(np.full(1000, 1.0), round))
+            if round < 2:
+                server.close_round()
+        yield server
+
+
+def test_inspect_shows_what_is_in_the_journal_of_a_server_that_runs(server, tmp_path):
+    shown = sparsemean("inspect", tmp_path / "journal")
+    assert shown.returncode == 0, shown.stderr
+    lines = {line.split("  ")[0].strip(): line.split("  ")[-1].strip() for line in shown.stdout.splitlines()}
+    for name, value in {
+        "memory": "PerNode",
+        "dimension": "1,000",
+        "absent nodes": "carry",
+        "clip": "norm 100.0, value None",
+        "open round": "2",
+        "accepted in it": "2 (station-1, station-2)",
+        "nodes known": "2",
+        "ended rounds kept": "0, 1",
+    }.items():
+        assert value in lines[name], shown.stdout
+    server.close_round()
+    found = json.loads(sparsemean("inspect", tmp_path / "journal", "--json").stdout)
+    assert found["open_round"] == 3
+    assert found["waiting"] == []
+    assert found["kept_rounds"] == [1, 2]
+
+
+def test_verify_says_that_all_is_whole_and_what_is_not(server, tmp_path):
+    whole = sparsemean("verify", tmp_path / "journal")
+    assert (whole.returncode, whole.stdout.strip()) == (0, "every record is whole"), whole.stderr
+    server.close()
+    (state,) = (tmp_path / "journal").glob("*.state")
+    state.write_bytes(state.read_bytes()[:-1])
+    damaged = sparsemean("verify", tmp_path / "journal")
+    assert damaged.returncode == 1
+    assert "checksum" in damaged.stdout
+
+
+@pytest.mark.parametrize("command", ["inspect", "verify"])
+def test_a_folder_that_is_no_journal_is_named(command, tmp_path):
+    done = sparsemean(command, tmp_path)
+    assert done.returncode != 0
+    assert "is no journal" in done.stderr
+    assert "Traceback" not in done.stderr

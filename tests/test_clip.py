@@ -1,0 +1,284 @@
+"""What one node can do to the mean when payloads are clipped: no more than is stated, and that much at worst."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import sparsemean as sm
+from sparsemean import codec
+from sparsemean.core import LEAST_RATIO, Part, Payload
+
+pytestmark = pytest.mark.filterwarnings("ignore::sparsemean.errors.DivergenceWarning")
+
+DIM, NODES, K = 40, 5, 8
+SHARE = K / DIM
+NORM, VALUE = 2.0, 0.75
+WEIGHTS = {f"node-{i}": 1.0 + 0.5 * i for i in range(NODES)}
+BAD = "node-3"
+OWN = WEIGHTS[BAD] / sum(WEIGHTS.values())  # w/W
+ROUNDING = 1 + 1e-6  # values are cut as float32
+
+ONE = ("identity", "top-k", "rtop-k", "wangni", "error-feedback-top-k", "error-feedback-rand-k")
+SCALED = ("rand-k", "rand-k-temporal", "rand-k-temporal-window", "rand-k-temporal-stale", "rand-k-temporal-shared")
+GIVEN_T: dict[str, str | float] = {"rand-k-spatial-max": "max", "rand-k-spatial-avg": "avg", "rand-k-spatial-opt": 2.5}
+LEARNT_T = ("rand-k-spatial-adaptive-unbiased", "rand-k-temporal-shared-stable", "rand-k-hybrid")
+IN_A_ROUND = [*ONE, *SCALED, "induced", *GIVEN_T, *LEARNT_T]
+PER_COORDINATE = {"top-k-temporal", "top-k-spatial", "rand-k-spatial-adaptive"}
+IN_STEP = {"diana", "lag"}
+
+Choice = Callable[[int, Payload], Payload]
+"""What the bad node sends in a round, where it would honestly have sent this."""
+
+
+def run_named(name: str, **options: Any) -> sm.Run:
+    ratio: dict[str, Any] = {"ratio": 2.5} if name == "rand-k-spatial-opt" else {}
+    return sm.Run(sm.named(name, k=K, **ratio, **options), DIM, seed=11)
+
+
+class Play:
+    """Three rounds with one bad node; the mean and the counts of the last, and the gains it was decoded with."""
+
+    def __init__(self, run: sm.Run, clip: sm.Clip, choose: Choice, weights: dict[str, Any] = WEIGHTS) -> None:
+        server, rng = sm.Server(run, clip=clip), np.random.default_rng(2)
+        clients = {node: sm.Client(run, node) for node in weights}
+        vectors = {node: 1.0 + 0.5 * rng.normal(size=DIM) for node in weights}
+        for round in range(3):
+            self.belief = server.beliefs()[0].before
+            for node, client in clients.items():
+                blob = client.encode(vectors[node] + 0.1 * round, round)
+                if node == BAD:
+                    honest = codec.read_payload(run, node, *codec.open_frame(run, node, blob))
+                    assert honest is not None
+                    self.sent = choose(round, honest)
+                    blob = codec.pack(run, node, round, self.sent)
+                server.accept(node, blob, weights[node])
+            self.estimate = server.close_round()
+
+    @property
+    def mean(self) -> np.ndarray:
+        return self.estimate.mean
+
+
+def gains(T: sm.theory.Weighting, n: int = NODES) -> np.ndarray:
+    """p β̄/T(m) for m = 1..n, as the paper defines them."""
+    return SHARE * sm.theory.beta_bar(T, n, SHARE) / sm.theory.weights(T, n)
+
+
+def factor(name: str, belief: float) -> float:
+    """How far values of length 1 can move a mean of one node: the table of docs/reliability.md."""
+    if name in ONE:
+        return 1.0
+    if name == "induced":  # a coordinate may stand in both of its parts
+        return math.hypot(1.0, DIM / (K / 2))
+    T: sm.theory.Weighting = GIVEN_T.get(name, "one")
+    if name in LEARNT_T:
+        T = max(belief * (NODES - 1), LEAST_RATIO)
+    return float(max(gains(T))) / SHARE
+
+
+def anything(run: sm.Run, rng: np.random.Generator) -> Choice:
+    """Huge or small values, on few coordinates or many, and on others where a node may choose them."""
+
+    def choose(round: int, honest: Payload) -> Payload:
+        parts = []
+        for part, layout in zip(honest.parts, run.layout, strict=True):
+            where = part.coordinates
+            if layout.where in ("listed", "levelled"):
+                where = np.sort(rng.choice(DIM, int(rng.integers(1, layout.count + 1)), replace=False))
+            values = rng.normal(size=where.size) * 10.0 ** rng.integers(-2, 6)
+            values *= rng.random(where.size) < rng.choice([0.1, 0.5, 1.0])
+            parts.append(Part(where, values, part.scale))
+        return Payload(tuple(parts))
+
+    return choose
+
+
+def in_the_last_round(choose: Choice) -> Choice:
+    return lambda round, honest: choose(round, honest) if round == 2 else honest
+
+
+def test_every_scheme_is_dealt_with():
+    assert {*IN_A_ROUND} | PER_COORDINATE | IN_STEP == set(sm.names())
+
+
+@pytest.mark.parametrize("name", IN_A_ROUND)
+def test_no_payload_moves_the_mean_of_its_round_further_than_stated(name):
+    run, rng = run_named(name), np.random.default_rng(1)
+    plays = [Play(run, sm.Clip(norm=NORM), in_the_last_round(anything(run, rng))) for _ in range(15)]
+    bound = 2 * NORM * OWN * factor(name, plays[0].belief)
+    moved = max(float(np.linalg.norm(one.mean - other.mean)) for one in plays for other in plays)
+    assert bound / 10 < moved <= bound * ROUNDING
+
+
+@pytest.mark.parametrize("name", IN_A_ROUND)
+def test_the_worst_payload_moves_it_that_far(name):
+    run = run_named(name)
+    counts = Play(run, sm.Clip(norm=NORM), lambda round, honest: honest).estimate.counts
+
+    def worst(sign: float) -> Choice:
+        def choose(round: int, honest: Payload) -> Payload:
+            drawn = honest.parts[-1].coordinates
+            at = drawn[np.argmin(counts[drawn])]
+            parts = [
+                Part(part.coordinates, np.where(part.coordinates == at, sign * 1e6 * part.scale, 0.0), part.scale)
+                for part in honest.parts
+            ]
+            if name == "induced":
+                parts[0] = Part(np.array([at]), np.array([sign * 1e6]))
+            return Payload(tuple(parts))
+
+        return in_the_last_round(choose)
+
+    one, other = (Play(run, sm.Clip(norm=NORM), worst(sign)) for sign in (1.0, -1.0))
+    bound = 2 * NORM * OWN * factor(name, one.belief)
+    assert np.linalg.norm(one.mean - other.mean) == pytest.approx(bound, rel=1e-6)
+
+
+@pytest.mark.parametrize("name", ["identity", "rand-k", "top-k", "rand-k-spatial-avg"])
+def test_a_bound_on_values_is_one_on_each_coordinate(name):
+    run = run_named(name)
+
+    def flat(sign: float) -> Choice:
+        def choose(round: int, honest: Payload) -> Payload:
+            part = honest.parts[0]
+            return Payload((Part(part.coordinates, np.full(part.values.size, sign * 1e6), part.scale),))
+
+        return in_the_last_round(choose)
+
+    one, other = (Play(run, sm.Clip(value=VALUE), flat(sign)) for sign in (1.0, -1.0))
+    moved, counts = np.abs(one.mean - other.mean), one.estimate.counts
+    sent = np.isin(np.arange(DIM), one.sent.parts[0].coordinates)
+    each = 2 * VALUE * OWN * (1.0 if name in ONE else 1 / SHARE)
+    expected = each * np.concatenate([[0.0], gains("avg")])[counts] if "spatial" in name else np.full(DIM, each)
+    np.testing.assert_allclose(moved, np.where(sent, expected, 0.0), rtol=1e-6, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["rand-k-temporal", "rand-k-temporal-window", "rand-k-temporal-stale"])
+def test_over_all_rounds_a_memory_adds_what_it_holds(name):
+    """Per coordinate 2·value·(2/p − 1)·w/W: the memory may hold the opposite of what is sent."""
+    run, rng = run_named(name), np.random.default_rng(3)
+    clip, bound = sm.Clip(value=VALUE), 2 * VALUE * (2 / SHARE - 1) * OWN
+    plays = [Play(run, clip, anything(run, rng)) for _ in range(15)]
+    assert max(float(np.max(np.abs(one.mean - other.mean))) for one in plays for other in plays) <= bound * ROUNDING
+
+    def turning(sign: float) -> Choice:
+        def choose(round: int, honest: Payload) -> Payload:
+            part = honest.parts[0]
+            side = sign if round == 2 else -sign
+            return Payload((Part(part.coordinates, np.full(K, side * 1e6), part.scale),))
+
+        return choose
+
+    one, other = (Play(run, clip, turning(sign)) for sign in (1.0, -1.0))
+    assert np.max(np.abs(one.mean - other.mean)) == pytest.approx(bound, rel=1e-6)
+
+
+def test_what_top_k_remembers_is_within_the_clip_at_all_times():
+    run, rng = run_named("top-k-temporal"), np.random.default_rng(4)
+    plays = [Play(run, sm.Clip(value=VALUE), anything(run, rng)) for _ in range(30)]
+    moved = max(float(np.max(np.abs(one.mean - other.mean))) for one in plays for other in plays)
+    assert moved == pytest.approx(2 * VALUE * OWN, rel=1e-6)
+
+
+def test_alone_at_a_coordinate_top_k_spatial_takes_one_node_for_many():
+    run, rng = run_named("top-k-spatial"), np.random.default_rng(5)
+    equal = dict.fromkeys(WEIGHTS, 1.0)
+    plays = [Play(run, sm.Clip(value=VALUE), in_the_last_round(anything(run, rng)), equal) for _ in range(30)]
+    moved = max(float(np.max(np.abs(one.mean - other.mean))) for one in plays for other in plays)
+    assert moved == pytest.approx(2 * VALUE * sm.theory.weights("avg", NODES)[-1] / NODES, rel=1e-6)
+
+
+def test_adapting_to_the_round_itself_is_bounded_by_what_all_of_them_send():
+    """No bound of order w/W: one node changes T for all. |mean_j| ≤ value · Σw sent/(Wp) · largest g(M_j)."""
+    run, rng = run_named("rand-k-spatial-adaptive"), np.random.default_rng(6)
+    plays = [Play(run, sm.Clip(value=VALUE), in_the_last_round(anything(run, rng))) for _ in range(30)]
+    most = np.maximum(gains(LEAST_RATIO), gains("max"))
+    for play in plays:
+        counts = play.estimate.counts
+        weight = np.minimum(counts * max(WEIGHTS.values()), sum(WEIGHTS.values())) / sum(WEIGHTS.values())
+        assert np.all(np.abs(play.mean) <= VALUE * weight / SHARE * np.concatenate([[0.0], most])[counts] * ROUNDING)
+    elsewhere = np.setdiff1d(np.arange(DIM), plays[0].sent.parts[0].coordinates)
+    assert max(np.max(np.abs(play.mean - plays[0].mean)[elsewhere]) for play in plays) > 0.01  # where it sent nothing
+
+
+def test_blocks_have_weights_and_bounds_of_their_own():
+    run = sm.Run(sm.named("rand-k-spatial-avg", k=K), DIM, seed=11, blocks=[15, 25])
+    rng = np.random.default_rng(7)
+    weights = {node: np.array([weight, i % 2 + (node == BAD)]) for i, (node, weight) in enumerate(WEIGHTS.items())}
+    own = weights[BAD] / sum(weights.values())
+    n = [sum(weight[block] > 0 for weight in weights.values()) for block in range(2)]
+    factors = [float(w * max(gains("avg", nodes))) / SHARE for w, nodes in zip(own, n, strict=True)]
+    plays = [Play(run, sm.Clip(norm=NORM), in_the_last_round(anything(run, rng)), weights) for _ in range(20)]
+    moved = max(float(np.linalg.norm(one.mean - other.mean)) for one in plays for other in plays)
+    assert max(factors) * NORM / 2 < moved <= 2 * NORM * max(factors) * ROUNDING
+
+
+# --- The clip itself.
+
+
+def payload(*values: list[float], noise: float = 0.0) -> Payload:
+    return Payload(tuple(Part(np.arange(len(each)), np.array(each, np.float32), noise=noise) for each in values))
+
+
+def test_what_is_within_the_bounds_stays_the_very_same():
+    for given in (payload([0.5, -0.5]), payload([0.0, 0.0]), payload([])):
+        assert sm.Clip(norm=1.0, value=0.5).clipped(given) is given
+    run = run_named("rand-k-hybrid")
+    honest = [Play(run, clip, lambda round, honest: honest) for clip in (sm.Clip(norm=1e6), sm.Clip(value=1e6))]
+    assert honest[0].mean.tobytes() == honest[1].mean.tobytes()
+
+
+def test_values_are_cut_first_and_the_length_is_that_of_all_parts():
+    cut = sm.Clip(norm=0.5, value=0.6).clipped(payload([3.0, 0.0], [-9.0, 0.4], noise=0.25))
+    length = math.hypot(0.6, 0.6, 0.4) / 0.5
+    for part, kept in zip(cut.parts, ([0.6, 0.0], [-0.6, 0.4]), strict=True):
+        np.testing.assert_allclose(part.values, np.array(kept) / length, rtol=1e-6)
+        assert part.values.dtype == np.float32
+    assert cut.parts[1].noise == pytest.approx(0.25 / length**2)
+
+
+@pytest.mark.parametrize("size", [1e30, 1e100])
+def test_lengths_that_overflow_when_squared_are_cut_too(size):
+    given = Payload((Part(np.arange(3), np.array([size, -size, 1.0])),))
+    values = sm.Clip(norm=1.0).clipped(given).parts[0].values
+    np.testing.assert_allclose(values, [math.sqrt(0.5), -math.sqrt(0.5), 0.0], atol=1e-12)
+
+
+@pytest.mark.parametrize("bounds", [{}, {"norm": 0.0}, {"norm": -1.0}, {"value": math.inf}, {"value": math.nan}])
+def test_bounds_are_numbers_above_zero(bounds):
+    with pytest.raises(sm.InvalidInput):
+        sm.Clip(**bounds)
+
+
+@pytest.mark.parametrize("bound", ["1", None, [1.0]])
+def test_bounds_are_numbers(bound: Any):
+    with pytest.raises(sm.InvalidInput):
+        sm.Clip(norm=bound)
+
+
+@pytest.mark.parametrize("name", sorted(IN_STEP))
+def test_nodes_that_build_on_what_the_server_took_cannot_be_clipped(name):
+    with pytest.raises(sm.InvalidInput, match="cannot be clipped"):
+        sm.Server(run_named(name), clip=sm.Clip(norm=1.0))
+
+
+def test_a_journal_keeps_to_its_clip_and_comes_back_clipped(tmp_path: Path):
+    run = run_named("rand-k-temporal")
+    blob = sm.Client(run, "a").encode(np.full(DIM, 1e6), 0)
+    with sm.Server(run, journal=tmp_path, clip=sm.Clip(value=VALUE)) as server:
+        server.accept("a", blob)
+        digest = server.digest()
+    with pytest.raises(sm.ForeignJournal, match="clip"):
+        sm.Server(run, journal=tmp_path, clip=sm.Clip(norm=VALUE))
+    with pytest.raises(sm.ForeignJournal, match="clip"):
+        sm.Server(run, journal=tmp_path)
+    with sm.Server(run, journal=tmp_path, clip=sm.Clip(value=VALUE)) as server:
+        assert server.digest() == digest
+        server.close_round()
+        assert np.max(server.expected("a")) == np.float32(VALUE)
