@@ -1,0 +1,1 @@
+"""sparsemean inside the engines people use, each an extra of its own."""

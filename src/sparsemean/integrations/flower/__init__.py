@@ -1,0 +1,15 @@
+"""Flower: train replies as sparsemean payloads, by a mod at the nodes and a strategy that wraps yours.
+
+app = ClientApp(mods=[sparsemean_mod])
+strategy = SparseMean(inner=FedAvg(), scheme=sm.named("rand-k-hybrid", k=0.1))
+"""
+
+try:
+    import flwr  # noqa: F401
+except ModuleNotFoundError:
+    raise ModuleNotFoundError("the Flower integration needs flwr: pip install 'sparsemean[flower]'") from None
+
+from sparsemean.integrations.flower.mod import SparseMeanMod, sparsemean_mod
+from sparsemean.integrations.flower.strategy import SparseMean
+
+__all__ = ["SparseMean", "SparseMeanMod", "sparsemean_mod"]

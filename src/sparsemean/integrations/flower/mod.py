@@ -1,0 +1,66 @@
+"""The node's side: a mod that sends what training changed as one payload."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import cast
+
+from flwr.app import Array, ArrayRecord, ConfigRecord, Context, Message, MessageType
+
+import sparsemean as sm
+from sparsemean.integrations.flower.arrays import Parted
+
+# Not numpy's type, so that a strategy that knows nothing of payloads fails instead of averaging them.
+STYPE = "sparsemean.v1"
+PAYLOAD, WHOLE_PART = "sparsemean", "sparsemean-whole"
+RUN, ROUND, WHOLE = "sparsemean-run", "sparsemean-round", "sparsemean-whole"
+
+
+class SparseMeanMod:
+    """Encodes train replies of a ``SparseMean`` strategy; every other message passes untouched.
+
+    Put it first in ``mods``: the first mod is the last to touch a reply, and mods such as local differential privacy
+    have to see the arrays. ``encoder`` is for schemes that let nodes choose (``sm.OneOf``); ``members`` are encoder
+    classes of your own that the strategy's scheme uses.
+    """
+
+    def __init__(self, encoder: sm.Encoder | None = None, members: Sequence[type] = ()) -> None:
+        self.encoder = encoder
+        self.members = tuple(members)
+
+    def __call__(self, message: Message, context: Context, call_next: Callable[[Message, Context], Message]) -> Message:
+        config = _request(message)
+        if config is None:
+            return call_next(message, context)
+        received = dict(_only_arrays(message)[1])  # held before training, which may replace them
+        reply = call_next(message, context)
+        if reply.has_error():
+            return reply
+        key, trained = _only_arrays(reply)
+        parted = Parted(received, cast(list[str], config[WHOLE]))
+        run = sm.Run.from_json(str(config[RUN]), self.members)
+        client = sm.Client(run, str(message.metadata.dst_node_id), self.encoder)
+        parts = {PAYLOAD: client.encode(parted.difference(trained), cast(int, config[ROUND]))}
+        if parted.whole:
+            parts[WHOLE_PART] = parted.pack_whole(trained)
+        reply.content[key] = ArrayRecord(
+            {name: Array("uint8", (len(data),), STYPE, data) for name, data in parts.items()}
+        )
+        return reply
+
+
+sparsemean_mod = SparseMeanMod()
+
+
+def _request(message: Message) -> ConfigRecord | None:
+    """The config in which the strategy asks for a payload, if this is such a message."""
+    if message.metadata.message_type.split(".")[0] != MessageType.TRAIN:
+        return None
+    return next((config for config in message.content.config_records.values() if RUN in config), None)
+
+
+def _only_arrays(message: Message) -> tuple[str, ArrayRecord]:
+    records = message.content.array_records
+    if len(records) != 1:
+        raise sm.InvalidInput(f"sparsemean_mod needs exactly one ArrayRecord in a train message, found {len(records)}")
+    return next(iter(records.items()))

@@ -1,0 +1,210 @@
+"""The server's side: a strategy that decodes payloads and hands their mean to yours."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from logging import getLogger
+from typing import Any
+
+from flwr.app import ArrayRecord, ConfigRecord, Message, MessageType, MetricRecord, RecordDict
+from flwr.serverapp import Grid
+from flwr.serverapp.strategy import FedAvg, Strategy
+
+import sparsemean as sm
+from sparsemean.integrations.flower.arrays import WHOLE, Parted, record_of
+from sparsemean.integrations.flower.inner import check_inner
+from sparsemean.integrations.flower.mod import ROUND, RUN
+from sparsemean.integrations.flower.mod import WHOLE as WHOLE_PATTERNS
+from sparsemean.integrations.flower.replies import TrainReply, common_metrics, quality_of, read_reply
+
+log = getLogger("flwr.sparsemean")
+
+
+class SparseMean(Strategy):
+    """Wraps a strategy that averages: nodes send payloads, and it is handed one reply with their mean.
+
+    ``whole`` are patterns of array names that are sent as they are, beside the payload. ``journal`` is a folder where
+    all that is known of the nodes is kept, so that a new process goes on with it. Other settings are those of
+    ``sm.Server``, such as ``clip=`` and ``memory_bytes=``.
+
+    After a round, ``estimate`` is what the server made of it, ``refused`` tells which nodes' replies it did not take
+    and why, ``missing`` which nodes were asked and did not answer.
+    """
+
+    def __init__(
+        self,
+        inner: FedAvg,
+        scheme: sm.Scheme,
+        *,
+        seed: int = 0,
+        journal: str | os.PathLike[str] | None = None,
+        whole: Sequence[str] = WHOLE,
+        **settings: Any,
+    ) -> None:
+        if isinstance(whole, str):
+            raise sm.InvalidInput(f"whole is a list of patterns of array names, such as [{whole!r}]")
+        if not isinstance(scheme, sm.Scheme):
+            raise sm.InvalidInput(f'scheme is a Scheme, such as named("rand-k-hybrid", k=0.1), not {scheme!r}')
+        if scheme.node_state:
+            raise sm.IncompatibleScheme(
+                f"{scheme.encoder!r} keeps state at the node, and Flower's nodes lose theirs when they restart; "
+                "use a scheme that remembers at the server, such as rand-k-hybrid or rand-k-temporal"
+            )
+        self.inner = check_inner(inner)
+        self.scheme, self.seed, self.journal, self.whole = scheme, seed, journal, tuple(whole)
+        self._settings = settings if journal is None else {**settings, "journal": os.fspath(journal)}
+        self.server: sm.Server | None = None
+        self.estimate: sm.Estimate | None = None
+        self.refused: dict[str, str] = {}
+        self.missing: tuple[str, ...] = ()
+        self._asked: set[str] = set()
+
+    def summary(self) -> None:
+        """Log the settings, then those of the inner strategy."""
+        log.info("\t├──> SparseMean: %s, seed %s, journal %s", self.scheme, self.seed, self.journal)
+        self.inner.summary()
+
+    def configure_train(
+        self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
+    ) -> Iterable[Message]:
+        """The inner strategy's messages, with what nodes need to encode their replies in the config."""
+        self._parted, self._dense_bytes = Parted(arrays, self.whole), arrays.count_bytes()
+        server = self._open_server(self._parted)
+        # Nodes need no decoder and no memory: payloads are bound to the encoder alone.
+        at_nodes = sm.Scheme(self.scheme.encoder, values=self.scheme.values)
+        run = sm.Run(at_nodes, server.run.dim, server.run.seed, server.run.blocks)
+        request: dict[str, Any] = {RUN: run.to_json(), ROUND: server.round, WHOLE_PATTERNS: list(self.whole)}
+        asked = ConfigRecord({**config, **request})
+        messages = list(self.inner.configure_train(server_round, arrays, asked, grid))
+        for message in messages:
+            if any(record is not arrays and record != arrays for record in message.content.array_records.values()):
+                raise sm.InvalidInput(
+                    f"{type(self.inner).__name__} sends nodes other arrays than the strategy's; "
+                    "a mean of differences needs one model that all start from"
+                )
+        self._asked = {str(message.metadata.dst_node_id) for message in messages}
+        return messages
+
+    def aggregate_train(
+        self, server_round: int, replies: Iterable[Message]
+    ) -> tuple[ArrayRecord | None, MetricRecord | None]:
+        """The inner strategy's arrays after the estimated mean; None, so that they stay, where no reply could count."""
+        if self.server is None or not self._asked:
+            return self.inner.aggregate_train(server_round, replies)
+        taken = self._take(list(replies), self.server)
+        metrics: dict[str, int | float] = {
+            "round": self.server.round,
+            "nodes": len(taken),
+            "refused": len(self.refused),
+            "missing": len(self.missing),
+        }
+        try:
+            self.estimate = estimate = self.server.close_round()
+        except sm.TooFewNodes as none:
+            self.estimate = None
+            self.server.skip_round()
+            log.warning("sparsemean: the arrays stay as they were: %s", none)
+            return None, _prefixed(metrics)
+        arrays, averaged = self._through_inner(server_round, taken, estimate)
+        metrics.update(quality_of(estimate, taken, self._dense_bytes))
+        log.info("sparsemean: %s", ", ".join(f"{name} {value:.6g}" for name, value in metrics.items()))
+        return arrays, MetricRecord({**(averaged or {}), **_prefixed(metrics)})
+
+    def configure_evaluate(
+        self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
+    ) -> Iterable[Message]:
+        """As the inner strategy does."""
+        return self.inner.configure_evaluate(server_round, arrays, config, grid)
+
+    def aggregate_evaluate(self, server_round: int, replies: Iterable[Message]) -> MetricRecord | None:
+        """As the inner strategy does."""
+        return self.inner.aggregate_evaluate(server_round, replies)
+
+    def close(self) -> None:
+        """Let go of the journal, so that another process may go on with it."""
+        if self.server is not None:
+            self.server.close()
+
+    def _open_server(self, parted: Parted) -> sm.Server:
+        """The one server of this strategy, made when the model is first seen."""
+        run = sm.Run(self.scheme, parted.layers.dim, self.seed, parted.layers.blocks)
+        if self.server is None:
+            self.server = sm.Server(run, **self._settings)
+            with suppress(sm.TooFewNodes):
+                # Of a process that died: nodes will train anew, so what they had sent is learnt, and the round is over.
+                self.server.close_round()
+        elif self.server.run != run:
+            raise sm.InvalidInput("the model's arrays changed their shapes or types; use a new SparseMean for it")
+        return self.server
+
+    def _take(self, replies: Sequence[Message], server: sm.Server) -> list[TrainReply]:
+        """The replies that count; the others are logged with their node, and the round goes on without them."""
+        self.refused = {}
+        answered: set[str] = set()
+        read: list[TrainReply] = []
+        for reply in replies:
+            node = str(reply.metadata.src_node_id)
+            if reply.has_error():
+                self._log_failure(node, reply.error.reason)
+                answered.add(node)
+                continue
+            try:
+                if node not in self._asked - answered:
+                    raise sm.ForeignPayload("it was not asked in this round, or answered twice")
+                answered.add(node)
+                read.append(read_reply(reply, self._parted, self.inner.weighted_by_key))
+            except sm.PayloadError as error:
+                self._refuse(node, error)
+        common, taken = common_metrics(read), list[TrainReply]()
+        for one in read:
+            try:
+                if one.metrics != common:
+                    raise sm.MalformedPayload("its metrics are not those that most nodes sent")
+                server.accept(one.node, one.blob, one.weight)
+                taken.append(one)
+            except (sm.PayloadError, sm.InvalidInput) as error:
+                self._refuse(one.node, error)
+        self.missing = tuple(sorted(self._asked - answered))
+        if self.missing:
+            log.warning("sparsemean: no answer from %s", ", ".join(self.missing))
+        return taken
+
+    def _log_failure(self, source: str, reason: str | None) -> None:
+        # Of a node that is gone Flower's SuperLink tells, without naming it; it is among the missing.
+        who = f"node {source} failed" if source in self._asked else "instead of a reply"
+        log.warning("sparsemean: %s: %s", who, reason)
+
+    def _refuse(self, node: str, error: sm.SparseMeanError) -> None:
+        self.refused[node] = f"{type(error).__name__}: {error}"
+        log.warning("sparsemean: refused the reply of node %s: %s", node, self.refused[node])
+
+    def _through_inner(
+        self, server_round: int, taken: Sequence[TrainReply], estimate: sm.Estimate
+    ) -> tuple[ArrayRecord | None, MetricRecord | None]:
+        """What the inner strategy makes of one reply that carries the mean, and of the metrics of all."""
+        inner, parted = self.inner, self._parted
+        weights = [reply.weight for reply in taken]
+        whole = parted.mean_of_whole([reply.whole for reply in taken], weights)
+        content = RecordDict(
+            {
+                inner.arrayrecord_key: record_of(parted.moved(estimate.mean, whole)),
+                "metrics": MetricRecord({inner.weighted_by_key: sum(weights)}),
+            }
+        )
+        average, contents = inner.train_metrics_aggr_fn, [reply.content for reply in taken]
+        inner.train_metrics_aggr_fn = lambda _, key: average(contents, key)  # which shall see every node's metrics
+        try:
+            arrays, metrics = inner.aggregate_train(server_round, [Message(content, 0, MessageType.TRAIN)])
+        finally:
+            inner.train_metrics_aggr_fn = average
+        if arrays is None:
+            return None, metrics
+        counters = {name: array for name, array in whole.items() if array.dtype.kind != "f"}
+        made = {name: array.numpy() for name, array in arrays.items()}
+        return record_of(parted.typed({**made, **counters})), metrics
+
+
+def _prefixed(metrics: dict[str, int | float]) -> MetricRecord:
+    return MetricRecord({f"sparsemean-{name}": value for name, value in metrics.items()})

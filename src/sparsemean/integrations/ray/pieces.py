@@ -1,0 +1,109 @@
+"""Payloads cut by range: views of their values go out, and the shard draws the coordinates of its range itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+import sparsemean as sm
+from sparsemean.core import (
+    Layout,
+    Part,
+    Payload,
+    Sample,
+    Taken,
+    Tree,
+    array_in,
+    branch,
+    coordinates_between,
+    places_of,
+    read_tree,
+    written,
+)
+
+Array = npt.NDArray[Any]
+UNCHANGED = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """What of one part lies in a range; ``at`` are its coordinates in the whole vector, where they were listed."""
+
+    values: Array
+    noise: Array | float
+    at: Array | None
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """What of one payload lies in a range, with all that a server knows of the payload."""
+
+    taken: Taken
+    afresh: bool
+    choice: int
+    sent: tuple[Sent, ...]
+
+    def payload(self, run: sm.Run, lo: int, hi: int) -> Payload | None:
+        """The payload as the shard of [lo, hi) sees it: coordinates from lo on, and memory of its own."""
+        if self.choice == UNCHANGED:
+            return None
+        receipt = self.taken.receipt
+        parts = []
+        for layout, sent in zip(run.layouts[self.choice], self.sent, strict=True):
+            if layout.where == "all":
+                at = np.arange(hi - lo)
+            elif sent.at is not None:
+                at = sent.at - lo
+            else:
+                key = run.key(receipt.node, receipt.round).child(layout.part)
+                key = key.shared() if layout.where == "shared" else key
+                at = coordinates_between(key, run.dim, layout.count, lo, hi)[0] - lo
+            noise = sent.noise if isinstance(sent.noise, float) else np.array(sent.noise)
+            parts.append(Part(at, np.array(sent.values), layout.scale, noise))
+        return Payload(tuple(parts), self.choice)
+
+    def record(self, after: int) -> tuple[str, bytes, bytes]:
+        """Node, weight and all else, for a journal; ``after`` is the record that it came after, with others perhaps."""
+        receipt = self.taken.receipt
+        numbers = np.array([self.taken.bytes, self.taken.basis, self.afresh, self.choice, after], np.int64)
+        sent: list[Tree] = [{"values": each.values, "noise": each.noise, "at": each.at} for each in self.sent]
+        tree: Tree = {"digest": receipt.digest, "numbers": numbers, "sent": sent}
+        return receipt.node, self.taken.weight.tobytes(), b"".join(written(tree))
+
+    @staticmethod
+    def recorded(round: int, node: str, weight: bytes, rest: bytes) -> tuple[Piece, int]:
+        """The piece that ``record`` wrote, and what it came after."""
+        tree = read_tree(rest)
+        size, basis, afresh, choice, after = array_in(tree, "numbers").tolist()
+        receipt = sm.Receipt(node, round, str(branch(tree, "digest")))
+        sent = branch(tree, "sent")
+        found = [each for each in sent if isinstance(each, dict)] if isinstance(sent, list) else []
+        parts = tuple(Sent(each["values"], each["noise"], each["at"]) for each in found)  # type: ignore[arg-type]
+        return Piece(Taken(receipt, np.frombuffer(weight), size, basis), bool(afresh), choice, parts), after
+
+
+def pieces(run: sm.Run, bounds: Sequence[int], taken: Taken, afresh: bool, payload: Payload | None) -> list[Piece]:
+    """One for each range, also where nothing of the payload lies in it: every shard knows every node."""
+    if payload is None:
+        return [Piece(taken, afresh, UNCHANGED, ())] * (len(bounds) - 1)
+    cut = [_cut(part, layout, bounds) for part, layout in zip(payload.parts, run.layouts[payload.choice], strict=True)]
+    return [Piece(taken, afresh, payload.choice, sent) for sent in zip(*cut, strict=True)]
+
+
+def _cut(part: Part, layout: Layout, bounds: Sequence[int]) -> Iterator[Sent]:
+    if layout.where == "all":
+        ends = list(bounds)
+    elif isinstance(part.where, Sample):
+        ends = places_of(part.where, -(-np.asarray(bounds) // part.where.size)).tolist()
+    else:
+        ends = np.searchsorted(part.where, bounds).tolist()
+    for start, end in pairwise(ends):
+        here = slice(start, end)
+        noise = part.noise[here] if isinstance(part.noise, np.ndarray) else part.noise
+        listed = isinstance(part.where, np.ndarray) and not layout.fixed
+        yield Sent(part.values[here], noise, part.coordinates[here] if listed else None)

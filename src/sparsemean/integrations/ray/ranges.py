@@ -1,0 +1,67 @@
+"""How the coordinates of a run are shared out, and what all shards are told about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import sparsemean as sm
+from sparsemean.core import block_size
+
+
+class ShardLost(sm.SparseMeanError):
+    """A shard is gone, or does not answer; what it held is lost unless there is a journal."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What makes a shard: the run, which of so many ranges it has, and where its journal lies."""
+
+    run: sm.Run
+    shards: int
+    missing: str
+    round: int
+    batch_bytes: int
+    journal: str | None
+    durable_accepts: bool
+    clip: tuple[float | None, float | None] | None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.shards, bool) or not isinstance(self.shards, int) or not 1 <= self.shards <= self._blocks:
+            raise sm.InvalidInput(
+                f"shards is {self.shards!r}; a vector of {self.run.dim} has blocks of {self._size} coordinates, "
+                f"which stay together: give 1 to {self._blocks} shards"
+            )
+
+    @property
+    def _size(self) -> int:
+        return block_size(self.run.dim)
+
+    @property
+    def _blocks(self) -> int:
+        return -(-self.run.dim // self._size)
+
+    @cached_property
+    def bounds(self) -> tuple[int, ...]:
+        """Where ranges begin and end: multiples of the sampler's blocks, so that a range can draw its own samples.
+
+        >>> Plan(sm.Run(sm.named("rand-k", k=0.1), dim=20_000), 2, "drop", 0, 0, None, True, None).bounds
+        (0, 8192, 20000)
+        """
+        cuts = (self._blocks * shard // self.shards * self._size for shard in range(self.shards))
+        return (*cuts, self.run.dim)
+
+    def range(self, shard: int) -> tuple[int, int]:
+        """[lo, hi) of a shard."""
+        return self.bounds[shard], self.bounds[shard + 1]
+
+    def folder(self, shard: int) -> Path | None:
+        """Where its journal lies."""
+        return None if self.journal is None else Path(self.journal) / f"shard-{shard:03}"
+
+    def binding(self, shard: int, run: Any) -> dict[str, Any]:
+        """What its journal belongs to."""
+        clip = None if self.clip is None else list(self.clip)
+        return {"run": run, "missing": self.missing, "clip": clip, "shards": self.shards, "shard": shard}

@@ -1,0 +1,215 @@
+"""One shard: the rounds of a range of coordinates, with a journal of its own. What Ray runs as an actor."""
+
+from __future__ import annotations
+
+import json
+import time
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import chain
+
+import numpy as np
+
+import sparsemean as sm
+from sparsemean.core import Doubles, Journal, Rounds, Summary, Taken, Tree, branch, fingerprint
+from sparsemean.integrations.ray.ending import Ending, Status
+from sparsemean.integrations.ray.pieces import Piece
+from sparsemean.integrations.ray.ranges import Plan, ShardLost
+from sparsemean.integrations.ray.usage import Usage, array_bytes, peak_bytes
+
+PATIENCE = 30.0  # seconds until the process that had the journal before must be gone
+
+
+class Shard:
+    """Takes pieces of payloads and ends rounds as it is told.
+
+    Every change says after which record it comes, so that it is harmless to ask for it again: Ray may run a call whose
+    answer is lost. A process that dies comes back with what its journal holds, when it is asked next.
+    """
+
+    def __init__(self, plan: Plan, number: int) -> None:
+        self._plan, self._number = plan, number
+        self._range = plan.range(number)
+        self._journal: Journal | None = None
+        self._rounds: Rounds | None = None
+        self._counted = -1  # records so far, less one, where no journal counts them
+        self._before = -1
+        self._ending: Ending | None = None
+        self._result: sm.Estimate | None = None  # until the next change, when the front has surely got it
+
+    def status(self) -> Status:
+        """Where it stands."""
+        rounds = self._held()
+        return Status(rounds.round, self._sequence, self._before, rounds.memory.node_bytes)
+
+    def roll(self) -> tuple[Tree, list[Taken]]:
+        """All that is known but for coordinates, and who came in the open round: what the front has forgotten."""
+        rounds = self._held()
+        state = rounds.state()
+        return ({**state, "memory": None} if isinstance(state, dict) else None), list(rounds.accepted.values())
+
+    def accept(self, after: int, round: int, pieces: Sequence[Piece]) -> None:
+        """Count the pieces, all or none; with a journal they are safe then."""
+        rounds = self._held()
+        if self._due(after, len(pieces)):
+            if self._journal is not None:
+                self._journal.accept(round, [piece.record(after) for piece in pieces])
+            with self._changing(after, len(pieces)):
+                for piece in pieces:
+                    rounds.count(piece.taken, piece.afresh, piece.payload(self._plan.run, *self._range))
+
+    def forget(self, after: int, round: int, node: str) -> None:
+        """Drop all that is remembered of a node."""
+        rounds = self._held()
+        if self._due(after, 1):
+            if self._journal is not None:
+                self._journal.forget(round, node)
+            with self._changing(after, 1):
+                rounds.forget(node)
+
+    def summary(self, after: int) -> Summary:
+        """What this range adds to what is known of the open round."""
+        rounds = self._held()
+        if not self._due(after, 0):
+            raise ShardLost(f"shard {self._number} has changed meanwhile; make a new RayServer")
+        return rounds.summary()
+
+    def end(self, ending: Ending) -> None:
+        """End the round, of which ``result`` tells then."""
+        rounds = self._held()
+        if not self._due(ending.after, 1):
+            return
+        round = rounds.round
+        with self._changing(ending.after, 1):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", sm.DivergenceWarning)  # the front gives it once
+                end = rounds.close if ending.kind == "close" else rounds.skip
+                result = end(ending.most_nodes, ending.summary)
+            if self._journal is not None:
+                state = rounds.state()
+                kept: Tree = {**state, "ending": ending.tree()} if isinstance(state, dict) else None
+                self._journal.end(ending.kind, round, kept, result, rounds.memory.changes())
+            rounds.memory.settle()
+            if self._journal is not None:
+                self._journal.settled()
+        self._ending, self._result = ending, result
+
+    def result(self) -> sm.Estimate | None:
+        """The estimate of the round that ended last: mean and counts of this range, and all else as of all ranges."""
+        self._held()
+        if self._result is None and self._journal is not None:
+            return self._journal.last_estimate()
+        return self._result
+
+    def ending(self) -> Ending | None:
+        """How the last round ended."""
+        self._held()
+        return self._ending
+
+    def rewind(self, sequence: int) -> None:
+        """Undo what came after a record of the open round, since not all shards have it and nobody was promised it."""
+        self._held()
+        if self._journal is None:
+            raise ShardLost("shards disagree, and there is no journal to go back to; make a new RayServer")
+        self._journal.rewind(sequence)
+        self._recover(self._journal)
+
+    def remembered(self, node: str) -> Doubles:
+        """What the memory puts in place of this node's vector, in this range."""
+        lo, hi = self._range
+        return np.zeros(hi - lo) + self._held().memory.remembered(node)
+
+    def digest(self) -> str:
+        """Changes with any part of the state."""
+        return fingerprint(vars(self._held()))
+
+    def usage(self) -> Usage:
+        """What it takes."""
+        rounds = self._held()
+        return Usage(*self._range, len(rounds.known), array_bytes((rounds, self._result)), peak_bytes())
+
+    def close(self) -> None:
+        """Let go of the journal."""
+        if self._journal is not None:
+            self._journal.close()
+        self._journal = self._rounds = None
+
+    @property
+    def _sequence(self) -> int:
+        return self._counted if self._journal is None else self._journal.sequence
+
+    def _due(self, after: int, records: int) -> bool:
+        """Whether a change is still to be made; refuses one that does not follow on what is known here."""
+        if self._sequence not in (after, after + records):
+            raise ShardLost(
+                f"shard {self._number} stands at record {self._sequence}, not {after}; make a new RayServer"
+            )
+        return self._sequence == after
+
+    @contextmanager
+    def _changing(self, after: int, records: int) -> Iterator[None]:
+        """Where a change fails half-way, take the state from the journal again."""
+        self._result, self._before = None, after
+        try:
+            yield
+        except BaseException:
+            if self._journal is not None:
+                self._rounds = None
+            raise
+        if self._journal is None:
+            self._counted += records
+
+    def _held(self) -> Rounds:
+        """The state, which a new process takes from the journal first."""
+        if self._rounds is None:
+            if self._plan.journal is None:
+                self._rounds = self._fresh(self._plan.round)
+            else:
+                self._journal = self._opened() if self._journal is None else self._journal
+                self._recover(self._journal)
+        assert self._rounds is not None
+        return self._rounds
+
+    def _fresh(self, round: int) -> Rounds:
+        plan, shelf = self._plan, None if self._journal is None else self._journal.shelf
+        return Rounds(plan.run, plan.missing, round, plan.batch_bytes, shelf, *self._range)
+
+    def _opened(self) -> Journal:
+        folder = self._plan.folder(self._number)
+        assert folder is not None
+        binding = self._plan.binding(self._number, json.loads(self._plan.run.to_json()))
+        latest = time.monotonic() + PATIENCE
+        while True:
+            try:
+                return Journal(folder, binding, self._plan.durable_accepts)
+            except (sm.ForeignJournal, sm.DamagedJournal):
+                raise
+            except sm.JournalError:  # perhaps in use by the process that died and has not quite gone
+                if time.monotonic() > latest:
+                    raise
+                time.sleep(0.1)
+
+    def _recover(self, journal: Journal) -> None:
+        """Be what the journal says."""
+        held = journal.recovered()
+        first = next(held.records, None)
+        rounds = self._fresh(self._plan.round if first is None else first.round)
+        self._ending, self._before = None, -1
+        try:
+            for changes in held.changes:
+                rounds.memory.redo(changes)
+            if held.state is not None:
+                rounds.restore(held.state)
+                self._ending = Ending.of_tree(branch(held.state, "ending"))
+                self._before = self._ending.after
+        except (ValueError, TypeError) as error:
+            raise sm.DamagedJournal(f"the state in the journal does not fit this run: {error}") from None
+        for record in chain([] if first is None else [first], held.records):
+            if record.kind == "forget":
+                rounds.forget(record.node)
+                self._before = record.sequence - 1
+            else:
+                piece, self._before = Piece.recorded(record.round, record.node, record.weight, record.payload)
+                rounds.count(piece.taken, piece.afresh, piece.payload(self._plan.run, *self._range))
+        self._rounds = rounds

@@ -1,0 +1,22 @@
+"""A communication hook for PyTorch's DistributedDataParallel: ranks average a few coordinates of their gradients.
+
+    model = DistributedDataParallel(net)
+    model.register_comm_hook(State(sm.named("rand-k-spatial-avg", k=0.05), model), hook)
+
+A rank is a node, named "0", "1", …; a step is a round. Every parameter tensor has a Run of its own (``State.run``),
+with a seed made from its name, so nothing depends on how DDP puts tensors into buckets: it may rebuild them, and
+training may resume with others. Each rank hands one tensor per bucket to one collective, and decodes what all ranks
+sent in the same order as every other rank, so all have the same mean: the one that ``sparsemean.Server`` would give.
+"""
+
+try:
+    import torch  # noqa: F401
+except ImportError as missing:
+    raise ImportError(
+        "sparsemean.integrations.torch_ddp needs PyTorch: pip install 'sparsemean[torch]'", name="torch"
+    ) from missing
+
+from sparsemean.integrations.torch_ddp.hook import hook
+from sparsemean.integrations.torch_ddp.state import State
+
+__all__ = ["State", "hook"]

@@ -1,0 +1,41 @@
+"""The hook itself. DDP reads its annotations, so they may not be turned into strings by a __future__ import here."""
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
+
+from sparsemean.integrations.torch_ddp.state import State
+
+# The older name is deprecated since the newer one exists.
+_all_gather = getattr(dist, "all_gather_single", None) or dist.all_gather_into_tensor
+
+
+def hook(state: State, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:  # type: ignore[name-defined]
+    """Average a bucket of gradients over all ranks: one collective, and the decoding when it is done."""
+    whole: Tensor = bucket.buffer()
+    step, last = state.step, bucket.is_last()
+    if step < state.start_iter:
+        state.count(whole.nbytes, whole.nbytes, last)
+        return allreduce_hook(state.process_group, bucket)  # type: ignore[arg-type]  # None is the default group
+    gradients = [gradient.view(-1) for gradient in bucket.gradients()]
+    tensors = [state.travelling(parameter) for parameter in bucket.parameters()]
+    parts = [tensor.sent(mine, state.rank, step) for tensor, mine in zip(tensors, gradients, strict=True)]
+    sent = torch.cat(parts)
+    state.count(sent.nbytes, whole.nbytes, last)
+    if state.reduces:
+        received = sent
+        work = dist.all_reduce(sent, group=state.process_group, async_op=True)
+    else:
+        received = sent.new_empty((state.ranks, sent.numel()))
+        work = _all_gather(received.view(-1), sent, group=state.process_group, async_op=True)
+
+    def decode(done: torch.futures.Future[list[Tensor]]) -> Tensor:
+        done.value()  # raises what went wrong
+        pieces = torch.split(received, [part.numel() for part in parts], dim=-1)
+        for tensor, mine, piece in zip(tensors, gradients, pieces, strict=True):
+            mine.copy_(tensor.mean(piece, step))
+        return whole
+
+    averaged: torch.futures.Future[Tensor] = work.get_future().then(decode)
+    return averaged

@@ -1,0 +1,128 @@
+"""How one parameter tensor travels: what a rank sends of its gradient, and the mean made of what all ranks sent."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import torch
+from torch import Tensor
+
+from sparsemean import Run
+from sparsemean.core import DITHER, sample_of, stream_of
+from sparsemean.integrations.torch_ddp.decoder import decoder_for
+from sparsemean.integrations.torch_ddp.draw import coordinates
+from sparsemean.integrations.torch_ddp.memory import memory_for
+from sparsemean.integrations.torch_ddp.news import News
+from sparsemean.integrations.torch_ddp.sums import total
+from sparsemean.integrations.torch_ddp.values import KINDS
+
+
+class Travelling(ABC):
+    """A tensor on its way through a collective, by its ``run``, or whole where that is None.
+
+    ``state`` is what it remembers; ``quality`` is that of the last step (``News.quality``), where it is known.
+    """
+
+    run: Run | None = None
+    state: dict[str, Tensor]
+    quality: Tensor | None = None
+
+    @abstractmethod
+    def sent(self, gradient: Tensor, rank: int, step: int) -> Tensor:
+        """What this rank hands to the collective for its flat gradient."""
+
+    @abstractmethod
+    def mean(self, received: Tensor, step: int) -> Tensor:
+        """The estimated mean of the ranks' gradients; ``received[..., i]`` came for ``sent[i]``."""
+
+
+class GatheredWhole(Travelling):
+    """All of it, in its own type."""
+
+    def __init__(self, dtype: torch.dtype) -> None:
+        self.state = {}
+        self._dtype = dtype
+
+    def sent(self, gradient: Tensor, rank: int, step: int) -> Tensor:
+        return gradient.view(torch.uint8)
+
+    def mean(self, received: Tensor, step: int) -> Tensor:
+        values = received.clone(memory_format=torch.contiguous_format).view(self._dtype)
+        return values.sum(dim=0, dtype=torch.float64) / received.shape[0]
+
+
+class SummedWhole(Travelling):
+    """All of it, in the type that is summed."""
+
+    def __init__(self, n: int, dtype: torch.dtype) -> None:
+        self.state = {}
+        self._n, self._dtype = n, dtype
+
+    def sent(self, gradient: Tensor, rank: int, step: int) -> Tensor:
+        return gradient.to(self._dtype)
+
+    def mean(self, received: Tensor, step: int) -> Tensor:
+        return received / self._n
+
+
+def coordinates_of(run: Run, ranks: range, step: int, device: torch.device) -> Tensor:
+    """(n, k): the coordinates that each of these ranks sends."""
+    keys = [run.key(str(rank), step) for rank in ranks]
+    (layout,) = run.layout
+    if layout.where == "all":
+        return torch.arange(run.dim, device=device).expand(len(keys), -1)
+    if layout.where == "shared":
+        return coordinates([sample_of(keys[0].shared(), run.dim, layout.count)], device).expand(len(keys), -1)
+    return coordinates([sample_of(key, run.dim, layout.count) for key in keys], device)
+
+
+class Summed(Travelling):
+    """The values at coordinates that all ranks share, of which the sum over ranks is enough."""
+
+    run: Run
+
+    def __init__(self, run: Run, n: int, device: torch.device) -> None:
+        self.state = {}
+        self.run, self._n, self._device = run, n, device
+        self._dtype = KINDS[run.scheme.values].dtype
+
+    def sent(self, gradient: Tensor, rank: int, step: int) -> Tensor:
+        return gradient[self._places(step)].to(self._dtype)
+
+    def mean(self, received: Tensor, step: int) -> Tensor:
+        scaled = received * (self.run.layout[0].scale / self._n)
+        return received.new_zeros(self.run.dim).scatter_(0, self._places(step), scaled)
+
+    def _places(self, step: int) -> Tensor:
+        return coordinates_of(self.run, range(1), step, self._device)[0]
+
+
+class Gathered(Travelling):
+    """The payload of every rank, decoded as ``sparsemean.Server`` does, in float64."""
+
+    run: Run
+
+    def __init__(self, run: Run, n: int, device: torch.device) -> None:
+        self.run, self._n, self._device = run, n, device
+        self._values = KINDS[run.scheme.values]
+        self._memory = memory_for(run.scheme.memory, n, run.dim, self._values.dtype, device)
+        self._decoder = decoder_for(run, n, device)
+        self.state = {**self._memory.state, **self._decoder.state}
+
+    def sent(self, gradient: Tensor, rank: int, step: int) -> Tensor:
+        where = coordinates_of(self.run, range(rank, rank + 1), step, self._device)[0]
+        return self._values.pack(gradient[where].to(self._values.dtype), self._stream(rank, step))
+
+    def _stream(self, rank: int, step: int) -> list[int]:
+        return stream_of(self.run.key(str(rank), step), DITHER)
+
+    def mean(self, received: Tensor, step: int) -> Tensor:
+        ranks, layout = range(self._n), self.run.layout[0]
+        where = coordinates_of(self.run, ranks, step, self._device)
+        values, noise = self._values.unpack(received, layout.count, [self._stream(rank, step) for rank in ranks])
+        y = (values.to(torch.float64) - self._memory.expected(where)) * layout.scale
+        news = News(where, y, self.run.dim, total(noise.expand_as(y)) * layout.scale**2)
+        innovation, self.quality = self._decoder.decoded(news)
+        mean = self._memory.mean() + innovation
+        self._memory.learn(where, values, values.isfinite().all())
+        return mean

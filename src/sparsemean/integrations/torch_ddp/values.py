@@ -1,0 +1,169 @@
+"""The value kinds of ``sparsemean.wire.values`` in torch: the same bytes, and the same values from them."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import final
+
+import torch
+from torch import Tensor
+from torch.nn.functional import pad
+
+from sparsemean.core import GROUP, LARGEST_SCALE
+from sparsemean.integrations.torch_ddp.words import Stream, uniforms
+
+NO_NUMBER = 0x7FC0  # bits of a bfloat16
+
+
+class Values(ABC):
+    """How numbers become bytes, and the bytes of all ranks numbers.
+
+    What is beyond a format travels as an infinity or NaN, so that every rank sees it: an overflow in training is for
+    the optimiser's own guard (such as a GradScaler) to deal with.
+    """
+
+    dtype: torch.dtype
+
+    @abstractmethod
+    def size(self, count: int) -> int:
+        """Bytes that ``count`` values take."""
+
+    @abstractmethod
+    def pack(self, values: Tensor, stream: Stream) -> Tensor:
+        """(size,) bytes of (k,) values, rounded by the dither of the stream."""
+
+    @abstractmethod
+    def unpack(self, received: Tensor, count: int, streams: Sequence[Stream]) -> tuple[Tensor, Tensor]:
+        """(n, k) values from (n, size) bytes, and the variance of the rounding noise in each, which broadcasts."""
+
+
+@final
+@dataclass(frozen=True)
+class Exact(Values):
+    """Numbers as they are."""
+
+    dtype: torch.dtype
+
+    def size(self, count: int) -> int:
+        return int(count * self.dtype.itemsize)
+
+    def pack(self, values: Tensor, stream: Stream) -> Tensor:
+        return values.to(self.dtype).view(torch.uint8)
+
+    def unpack(self, received: Tensor, count: int, streams: Sequence[Stream]) -> tuple[Tensor, Tensor]:
+        return _aligned(received).view(self.dtype), torch.zeros((), dtype=torch.float64, device=received.device)
+
+
+@final
+@dataclass(frozen=True)
+class Rounded(Values):
+    """Numbers of 16 bits by stochastic rounding: y = u·⌊x/u + U⌋, u the spacing of the format at x."""
+
+    format: torch.dtype
+    dtype: torch.dtype = torch.float32
+
+    def size(self, count: int) -> int:
+        return 2 * count
+
+    def pack(self, values: Tensor, stream: Stream) -> Tensor:
+        wide = values.to(torch.float64)
+        spacing = self._spacing(wide)
+        uniform = uniforms([stream], values.numel(), values.device)[0]
+        rounded = wide.div_(spacing).add_(uniform).floor_().mul_(spacing)
+        return rounded.to(torch.float32).to(self.format).view(torch.uint8)
+
+    def unpack(self, received: Tensor, count: int, streams: Sequence[Stream]) -> tuple[Tensor, Tensor]:
+        values = _aligned(received).view(self.format).to(self.dtype)
+        return values, self._spacing(values.to(torch.float64)).square() / 6.0
+
+    def _spacing(self, values: Tensor) -> Tensor:
+        limits = torch.finfo(self.format)
+        lowest, fraction = round(math.log2(limits.smallest_normal)), -round(math.log2(limits.eps))
+        exponent = (values.view(torch.int64) >> 52 & 0x7FF) - 1023
+        return (exponent.clamp_(min=lowest) - fraction + 1023 << 52).view(torch.float64)
+
+
+@final
+@dataclass(frozen=True)
+class Dithered(Values):
+    """Integers of few bits by subtractive dither; groups of 256 share a scale, and all scales come first."""
+
+    bits: int
+    dtype: torch.dtype = torch.float32
+
+    def size(self, count: int) -> int:
+        return 2 * _groups(count) + -(-count * self.bits // 8)
+
+    def pack(self, values: Tensor, stream: Stream) -> Tensor:
+        count, levels = values.numel(), 1 << self.bits
+        grouped = pad(values.to(torch.float32), (0, -count % GROUP)).view(-1, GROUP)
+        scales = _bfloat16_above(grouped.abs().amax(dim=1))
+        steps = _steps(scales, levels)
+        nonzero = steps != 0.0
+        dither = pad(uniforms([stream], count, values.device)[0] - 0.5, (0, -count % GROUP)).view(-1, GROUP)
+        scaled = grouped.to(torch.float64) / torch.where(nonzero, steps, 1.0)[:, None]
+        codes = (scaled.add_(levels / 2).add_(dither)).floor_().mul_(nonzero[:, None])
+        packed = _packed(codes.to(torch.uint8).view(-1)[:count], self.bits)
+        return torch.cat([scales.view(torch.uint8), packed])
+
+    def unpack(self, received: Tensor, count: int, streams: Sequence[Stream]) -> tuple[Tensor, Tensor]:
+        levels, header = 1 << self.bits, 2 * _groups(count)
+        steps = _steps(_aligned(received[:, :header]).view(torch.bfloat16), levels)
+        steps = steps.repeat_interleave(GROUP, dim=1, output_size=steps.shape[1] * GROUP)[:, :count]
+        codes = _unpacked(received[:, header:], count, self.bits).to(torch.float64)
+        dither = uniforms(streams, count, received.device) - 0.5
+        values = (codes.add_((1 - levels) / 2) - dither).mul_(steps)
+        return values.to(self.dtype), steps.square() / 12.0
+
+
+KINDS: dict[str, Values] = {
+    "float32": Exact(torch.float32),
+    "float64": Exact(torch.float64),
+    "float16": Rounded(torch.float16),
+    "bfloat16": Rounded(torch.bfloat16),
+    "int8": Dithered(8),
+    "int4": Dithered(4),
+    "1-bit": Dithered(1),
+}
+
+
+def _groups(count: int) -> int:
+    return -(-count // GROUP)
+
+
+def _steps(scales: Tensor, levels: int) -> Tensor:
+    return scales.to(torch.float64) * 2.0 / (levels - 1)
+
+
+def _bfloat16_above(values: Tensor) -> Tensor:
+    """The smallest bfloat16 that is not below each value; NaN where that is above the largest scale."""
+    bits = values.view(torch.int32) + 0xFFFF >> 16
+    return torch.where(values <= LARGEST_SCALE, bits, NO_NUMBER).to(torch.int16).view(torch.bfloat16)
+
+
+def _packed(codes: Tensor, width: int) -> Tensor:
+    """Codes of few bits in whole bytes, the first in the lowest bits."""
+    if width == 8:
+        return codes
+    each = 8 // width
+    table = pad(codes, (0, -codes.numel() % each)).view(-1, each)
+    packed = table[:, 0].clone()
+    for place in range(1, each):
+        packed |= table[:, place] << place * width
+    return packed
+
+
+def _unpacked(packed: Tensor, count: int, width: int) -> Tensor:
+    if width == 8:
+        return packed
+    shifts = torch.arange(0, 8, width, dtype=torch.uint8, device=packed.device)
+    codes = packed[..., None] >> shifts & (1 << width) - 1
+    return codes.view(packed.shape[0], -1)[:, :count]
+
+
+def _aligned(received: Tensor) -> Tensor:
+    """A copy that starts where a number may start; payloads lie anywhere in what was received."""
+    return received.clone(memory_format=torch.contiguous_format)

@@ -1,0 +1,323 @@
+"""All checks that need Ray, in one session on a cluster of two nodes; what they found is printed as JSON.
+
+Run by test_ray.py in a network of its own, for this release of Ray listens on all addresses of the machine.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import traceback
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import ray
+from ray.cluster_utils import Cluster
+
+import sparsemean as sm
+from sparsemean.integrations.ray import RayServer
+from sparsemean.integrations.ray.ending import Ending
+from sparsemean.integrations.ray.pieces import pieces
+from sparsemean.journal import faults
+
+DIM, LAYERS = 20_000, (3_000, 9_000, 8_000)  # of which neither 2 nor 3 shards begin where a layer does
+WEIGHTS = {f"node-{i}": [1.0 + i, 2.0, 0.0 if i == 1 else 1.5] for i in range(5)}
+SAME = {
+    "rand-k-spatial-adaptive": sm.named("rand-k-spatial-adaptive", k=(0.05, 0.02), values="int8"),
+    "rand-k-temporal": sm.named("rand-k-temporal", k=0.05),
+    "rand-k-temporal-shared": sm.named("rand-k-temporal-shared", k=0.05),
+    "rand-k-temporal-window": sm.named("rand-k-temporal-window", k=0.05, size=2),
+    "rand-k-temporal-shared-stable": sm.named("rand-k-temporal-shared-stable", k=0.05),
+    "rand-k-hybrid": sm.named("rand-k-hybrid", k=(0.05, 0.02)),
+    "diana": sm.named("diana", k=0.05),
+}
+
+
+class Both:
+    """A RayServer and a Server that are told the same."""
+
+    def __init__(self, run: sm.Run, shards: int, **options: Any) -> None:
+        self.run = run
+        missing = "carry" if run.scheme.memory.facts.stands_in else "drop"
+        self.plain = sm.Server(run, missing=missing)
+        self.sharded = RayServer(run, shards=shards, missing=missing, **options)
+        self.clients = [sm.Client(run, node, run.encoders[i % len(run.encoders)]) for i, node in enumerate(WEIGHTS)]
+        self.random = np.random.default_rng(1)
+        self.base = self.random.normal(size=run.dim)
+
+    def payloads(self) -> dict[str, bytes]:
+        """One node in four is away."""
+        round = self.plain.round
+        return {
+            client.node: client.encode(self.base + self.random.normal(size=self.run.dim), round)
+            for number, client in enumerate(self.clients)
+            if (number + round) % 4 != 3
+        }
+
+    def accept(self, payloads: dict[str, bytes]) -> bool:
+        """Whether both answered alike."""
+        weights = WEIGHTS if len(self.run.blocks) == len(LAYERS) else None
+        plain, sharded = (server.accept_many(payloads, weights) for server in (self.plain, self.sharded))
+        for client in self.clients:
+            if client.node in payloads:
+                client.delivered(dict(plain)[client.node])  # type: ignore[arg-type]
+        return plain == sharded
+
+    def close(self) -> dict[str, Any]:
+        return difference(self.plain.close_round(), self.sharded.close_round())
+
+    def expected(self) -> float:
+        """How far the memories of the two are apart."""
+        return max(float(np.abs(self.plain.expected(n) - self.sharded.expected(n)).max()) for n in WEIGHTS)
+
+
+def difference(plain: sm.Estimate, sharded: sm.Estimate) -> dict[str, Any]:
+    """How far two estimates are apart, relative to the larger numbers in them."""
+    numbers = [(getattr(plain, name), getattr(sharded, name)) for name in ("error", "error_se", "rounding")] + [
+        (getattr(plain.correlation, name, None), getattr(sharded.correlation, name, None)) for name in ("r1", "r2")
+    ]
+    assert all((a is None) == (b is None) for a, b in numbers)
+    return {
+        "bits": bool(np.array_equal(plain.mean, sharded.mean)),
+        "mean": float(np.abs(plain.mean - sharded.mean).max() / np.abs(plain.mean).max()),
+        "numbers": max((abs(a - b) / max(abs(a), 1e-300) for a, b in numbers if a is not None), default=0.0),
+        "rest": bool(np.array_equal(plain.counts, sharded.counts))
+        and (plain.nodes, plain.bytes, plain.round) == (sharded.nodes, sharded.bytes, sharded.round),
+    }
+
+
+@contextmanager
+def both(name: str, shards: int, **options: Any) -> Iterator[Both]:
+    made = Both(sm.Run(SAME[name], DIM, seed=3, blocks=LAYERS), shards, **options)
+    try:
+        yield made
+    finally:
+        made.sharded.close()
+
+
+def same(cluster: Any, folder: Path) -> dict[str, Any]:
+    """Three rounds of a scheme with each memory, beside a Server."""
+    found = {}
+    for name in SAME:
+        with both(name, shards=2) as pair:
+            rounds = [{"answers": pair.accept(pair.payloads()), **pair.close()} for _ in range(3)]
+            found[name] = {"rounds": rounds, "expected": pair.expected()}
+    return found
+
+
+def killed(cluster: Any, folder: Path) -> dict[str, Any]:
+    """Actors are killed in the middle of a round, while payloads come, and while it ends."""
+    found = []
+    with both("rand-k-temporal", shards=3, journal=folder) as pair:
+        actors = pair.sharded._all().actors
+        for round in range(3):
+            payloads = pair.payloads()
+            first, *rest = payloads
+            pair.accept({first: payloads[first]})
+            victim = actors[round % 3]
+            if round == 0:
+                ray.kill(victim, no_restart=False)
+                later = None
+            else:
+                later = threading.Timer(0.02 * round, lambda: ray.kill(victim, no_restart=False))  # noqa: B023
+                later.start()
+            alike = pair.accept({node: payloads[node] for node in rest})
+            if round == 2:
+                ray.kill(actors[0], no_restart=False)
+            found.append({"answers": alike, **pair.close()})
+            if later is not None:
+                later.join()
+        pair.sharded.forget("node-0")
+        pair.plain.forget("node-0")
+        ray.kill(actors[1], no_restart=False)
+        return {"rounds": found, "expected": pair.expected(), "digest": pair.sharded.digest() == pair.sharded.digest()}
+
+
+def front_died(cluster: Any, folder: Path) -> dict[str, Any]:
+    """The process that has the RayServer dies between two shards: when a round ends, and when a payload comes."""
+    driver = [sys.executable, __file__, cluster.address, str(folder)]
+    codes = [subprocess.run([*driver, "end"], timeout=120, check=False).returncode]
+    with both("rand-k-temporal", shards=2, journal=folder) as pair:
+        pair.plain.accept_many(pair.payloads(), WEIGHTS)
+        lost = pair.sharded.last_estimate()
+        assert lost is not None
+        found = {"round": pair.sharded.round, "last": difference(pair.plain.close_round(), lost)}
+        pair.sharded.close()
+        codes.append(subprocess.run([*driver, "accept"], timeout=120, check=False).returncode)
+        pair.sharded = RayServer(pair.run, shards=2, missing="carry", journal=folder)
+        payloads = pair.payloads()
+        found["came"] = list(pair.sharded._rounds.accepted) == list(payloads)[:2]
+        found["answers"] = pair.accept(payloads)
+        found["next"] = pair.close()
+        found["expected"] = pair.expected()
+    return {**found, "codes": codes, "faults": [faults(path) for path in sorted(folder.iterdir())]}
+
+
+def die(address: str, folder: str, when: str) -> None:
+    """A front that ends the first round in one shard alone, or hands the third payload of the second to one alone."""
+    ray.init(address=address, logging_level=logging.ERROR)
+    pair = Both(sm.Run(SAME["rand-k-temporal"], DIM, seed=3, blocks=LAYERS), 2, journal=folder)
+    shards, payloads = pair.sharded._all(), pair.payloads()
+    if when == "end":
+        pair.sharded.accept_many(payloads, WEIGHTS)
+        ending = Ending(shards.sequence, "close", shards.summary(), 1000)
+        ray.get(shards.actors[0].end.remote(ending))
+    else:
+        pair.plain.accept_many(payloads, WEIGHTS)
+        pair.plain.close_round()
+        *two, last = list(pair.payloads().items())[:3]
+        pair.sharded.accept_many(two, WEIGHTS)
+        rounds = pair.sharded._rounds
+        offer = pair.sharded._offer(rounds, *last, WEIGHTS[last[0]])
+        cut = pieces(pair.run, pair.sharded._plan.bounds, *rounds.taken(offer), offer.payload)
+        ray.get(shards.actors[0].accept.remote(shards.sequence, rounds.round, cut[:1]))
+    os._exit(9)
+
+
+def capped(cluster: Any, folder: Path) -> dict[str, Any]:
+    """Memories of twice what one server may have, in four shards that may have as much each."""
+    nodes, dim = 16, 1 << 17
+    run = sm.Run(sm.named("rand-k-temporal", k=0.01), dim, seed=3)
+    cap = nodes * dim * 4 // 2
+    vectors = np.random.default_rng(2).normal(size=(nodes, dim))
+    payloads = {f"n{i}": sm.Client(run, f"n{i}").encode(vector, 0) for i, vector in enumerate(vectors)}
+    plain = sm.Server(run, memory_bytes=cap)
+    refused = [type(answer).__name__ for _, answer in plain.accept_many(payloads) if not isinstance(answer, sm.Receipt)]
+    started = time.monotonic()
+    with RayServer(run, shards=4, memory_bytes=cap) as server:
+        taken = sum(isinstance(answer, sm.Receipt) for _, answer in server.accept_many(payloads))
+        open_round = server.usage()
+        plain = sm.Server(run)
+        plain.accept_many(payloads)
+        alike = difference(plain.close_round(), server.close_round())
+        usage = server.usage()
+    return {
+        "nodes": nodes,
+        "cap": cap,
+        "refused": refused,
+        "taken": taken,
+        "alike": alike,
+        "usage": [[u.hi - u.lo, u.nodes, u.arrays, o.arrays, u.peak] for u, o in zip(usage, open_round, strict=True)],
+        "sent": run.payload_bytes,
+        "seconds": time.monotonic() - started,
+    }
+
+
+def lost(cluster: Any, folder: Path) -> dict[str, Any]:
+    """Without a journal a shard that dies is lost, and so is the server; what is refused is refused as by a Server."""
+    found: dict[str, Any] = {}
+    with both("rand-k-hybrid", shards=2) as pair:
+        payloads = pair.payloads()
+        node, blob = next(iter(payloads.items()))
+        other = sm.Client(sm.Run(SAME["rand-k-hybrid"], DIM, seed=4, blocks=LAYERS), node).encode(pair.base, 0)
+        for bad in (b"", blob[:-1], bytes(len(blob)), other):
+            before = pair.sharded.digest()
+            alike = [error_of(partial(server.accept, node, bad)) for server in (pair.plain, pair.sharded)]
+            found.setdefault("refused", []).append([*alike, pair.sharded.digest() == before])
+        pair.accept(payloads)
+        again = [server.accept(node, blob, WEIGHTS[node]) for server in (pair.plain, pair.sharded)]
+        found["again"] = again[0] == again[1]
+        found["conflict"] = [error_of(partial(s.accept, node, blob, 7.0)) for s in (pair.plain, pair.sharded)]
+        found["few"] = [error_of(partial(s.close_round, minimum=9)) for s in (pair.plain, pair.sharded)]
+        pair.plain.skip_round()
+        pair.sharded.skip_round()
+        found["after"] = pair.expected()
+        ray.kill(pair.sharded._all().actors[1])
+        found["lost"] = [error_of(lambda: pair.sharded.accept_many(pair.payloads()), words=True)]
+        found["lost"].append(error_of(pair.sharded.close_round))
+    found["closed"] = error_of(pair.sharded.close_round, words=True)
+    run = pair.run
+    found["shards"] = [error_of(partial(RayServer, run, shards=n), words=True) for n in (0, 6, True)]
+    RayServer(run, shards=2, journal=folder).close()
+    found["foreign"] = error_of(lambda: RayServer(run, shards=3, journal=folder), words=True)
+    with RayServer(run, shards=2, journal=folder) as server:
+        for node, blob in payloads.items():
+            server.accept(node, blob)
+    shutil.rmtree(folder / "shard-001")
+    found["folder"] = error_of(lambda: RayServer(run, shards=2, journal=folder), words=True)
+    return found
+
+
+def error_of(call: Callable[[], Any], words: bool = False) -> str:
+    try:
+        call()
+    except sm.SparseMeanError as error:
+        return f"{type(error).__name__}: {error}" if words else type(error).__name__
+    return "none"
+
+
+def example(cluster: Any, folder: Path) -> dict[str, Any]:
+    """The program in examples/ray, small, on this cluster and with a journal."""
+    program = Path(__file__).parents[2] / "examples" / "ray" / "beyond_one_process.py"
+    size = ["--nodes", "8", "--dim", "65536", "--shards", "3", "--rounds", "2"]
+    command = [sys.executable, str(program), *size, "--address", cluster.address, "--journal", str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    return {"code": done.returncode, "said": done.stdout, "errors": done.stderr[-2000:]}
+
+
+def host_lost(cluster: Any, folder: Path) -> dict[str, Any]:
+    """One of the two hosts goes, with the shards on it; they come back on the other one."""
+    with both("rand-k-hybrid", shards=3, journal=folder) as pair:
+        actors = pair.sharded._all().actors
+        before = [ray.get(actor.__ray_call__.remote(_host)) for actor in actors]
+        pair.accept(pair.payloads())
+        rounds = [pair.close()]
+        payloads = pair.payloads()
+        first, *rest = payloads
+        pair.accept({first: payloads[first]})
+        cluster.remove_node(next(iter(cluster.worker_nodes)), allow_graceful=False)
+        while sum(node["Alive"] for node in ray.nodes()) > 1:  # type: ignore[no-untyped-call]
+            time.sleep(0.1)
+        alike = pair.accept({node: payloads[node] for node in rest})
+        rounds.append({"answers": alike, **pair.close()})
+        after = [ray.get(actor.__ray_call__.remote(_host)) for actor in actors]
+        return {"before": len(set(before)), "after": len(set(after)), "rounds": rounds, "expected": pair.expected()}
+
+
+def _host(_: object) -> str:
+    return str(ray.get_runtime_context().get_node_id())
+
+
+CHECKS: list[Callable[[Any, Path], Any]] = [same, killed, front_died, capped, lost, example, host_lost]
+
+
+def main() -> None:
+    warnings.simplefilter("ignore", sm.DivergenceWarning)
+    wanted = sys.argv[1:] or [check.__name__ for check in CHECKS]
+    with tempfile.TemporaryDirectory(prefix="spmr", ignore_cleanup_errors=True) as temporary:
+        node = {"num_cpus": 4, "object_store_memory": 100_000_000}
+        head = {**node, "temp_dir": temporary, "include_dashboard": False}
+        started = time.monotonic()
+        cluster: Any = Cluster(initialize_head=True, head_node_args=head)
+        cluster.add_node(**node)
+        ray.init(address=cluster.address, logging_level=logging.ERROR, log_to_driver=False)
+        found: dict[str, Any] = {"seconds": {"start": time.monotonic() - started}}
+        try:
+            for check in CHECKS:
+                if check.__name__ in wanted:
+                    started = time.monotonic()
+                    try:
+                        found[check.__name__] = check(cluster, Path(temporary) / f"journal-{check.__name__}")
+                    except Exception:
+                        found[check.__name__] = {"failed": traceback.format_exc()}
+                    found["seconds"][check.__name__] = time.monotonic() - started
+        finally:
+            ray.shutdown()
+            cluster.shutdown()
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    die(*sys.argv[1:]) if len(sys.argv) == 4 and sys.argv[3] in ("end", "accept") else main()

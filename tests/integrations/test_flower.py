@@ -1,0 +1,625 @@
+"""SparseMean and its mod, with Flower's own apps, strategies and messages; the network is left out."""
+
+# Flower's records hold unions of all they may hold, and a test knows which of them it put there.
+# mypy: disable-error-code="union-attr, operator"
+from __future__ import annotations
+
+import logging
+import struct
+import zlib
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+
+import sparsemean as sm
+
+pytest.importorskip("flwr", reason="the Flower integration needs flwr: pip install 'sparsemean[flower]'")
+
+from flwr.app import Array, ArrayRecord, ConfigRecord, Context, Error, Message, MetricRecord, RecordDict
+from flwr.clientapp import ClientApp
+from flwr.clientapp.mod import LocalDpMod
+from flwr.serverapp import Grid
+from flwr.serverapp import strategy as flower
+from flwr.serverapp.strategy import FedAvg
+from flwr.supercore.task_identity import TaskIdentity
+
+from sparsemean.integrations.flower import SparseMean, SparseMeanMod, sparsemean_mod
+
+NODES = (11, 12, 13, 14)
+RANDK = sm.named("rand-k", k=0.25)
+
+
+@pytest.fixture(autouse=True)
+def server_identity(monkeypatch):
+    """Who sends messages in this process: Flower sets it when it starts a ServerApp."""
+    for name in ("_run_id", "_node_id", "_task_id"):
+        monkeypatch.setattr(TaskIdentity, name, 1)
+
+
+class InProcess(Grid):
+    """Hands each message to a ClientApp in this process; None in place of one is a node that never answers."""
+
+    def __init__(self, apps: Mapping[int, ClientApp | None]) -> None:
+        self.apps = dict(apps)
+        self.replies: list[list[Message]] = []
+
+    def set_run(self, *_: Any, **__: Any) -> Any:
+        raise NotImplementedError
+
+    run = property(set_run)
+    create_message = push_messages = pull_messages = set_run
+
+    def get_node_ids(self) -> Iterable[int]:
+        return list(self.apps)
+
+    def send_and_receive(self, messages: Iterable[Message], *, timeout: float | None = None) -> Iterable[Message]:
+        replies = []
+        for message in messages:
+            node = message.metadata.dst_node_id
+            app = self.apps[node]
+            if app is None:
+                continue
+            try:
+                replies.append(app(message, Context(1, node, {}, RecordDict(), {})))
+            except Exception as error:  # as a SuperNode does
+                replies.append(Message(Error(code=0, reason=str(error)), reply_to=message))
+        self.replies.append(replies)
+        return replies
+
+
+def model(rows: int = 40) -> ArrayRecord:
+    rng = np.random.default_rng(0)
+    return ArrayRecord(
+        {
+            "out.weight": Array(rng.normal(size=(rows, 30)).astype(np.float32)),
+            "in.bias": Array(rng.normal(size=7).astype(np.float32)),
+        }
+    )
+
+
+def trained(node: int, name: str, array: np.ndarray) -> np.ndarray:
+    """What this node makes of an array: a step that depends on the node, the array and its values."""
+    rng = np.random.default_rng([node, len(name)])
+    return (0.9 * array + 0.1 * rng.normal(size=array.shape) + 0.2).astype(array.dtype)
+
+
+def examples(node: int) -> int:
+    return 10 * (node - 10)
+
+
+Step = Callable[[int, str, np.ndarray], np.ndarray]
+
+
+def client_app(*mods, step: Step = trained, metrics: dict[str, Any] | None = None) -> ClientApp:
+    app = ClientApp(mods=list(mods))
+
+    @app.train()
+    def train(message: Message, context: Context) -> Message:
+        node = context.node_id
+        arrays = {name: step(node, name, array.numpy()) for name, array in message.content["arrays"].items()}
+        found: dict[str, Any] = {"num-examples": examples(node), "loss": 1.0 * node} if metrics is None else metrics
+        content = {"arrays": ArrayRecord({name: Array(np.asarray(array)) for name, array in arrays.items()})}
+        return Message(RecordDict({**content, "metrics": MetricRecord(found)}), reply_to=message)
+
+    @app.evaluate()
+    def evaluate(message: Message, context: Context) -> Message:
+        return Message(RecordDict({"metrics": MetricRecord({"num-examples": 1, "accuracy": 0.5})}), reply_to=message)
+
+    return app
+
+
+def honest(nodes: Iterable[int] = NODES, **settings) -> dict[int, ClientApp | None]:
+    return {node: client_app(sparsemean_mod, **settings) for node in nodes}
+
+
+def fed(kind: type[FedAvg] = FedAvg, **settings) -> FedAvg:
+    return kind(min_train_nodes=1, min_evaluate_nodes=1, min_available_nodes=1, **settings)
+
+
+def vector(arrays: ArrayRecord) -> np.ndarray:
+    return np.concatenate([array.numpy().ravel() for array in arrays.values()])
+
+
+INNERS = [
+    (FedAvg, {}),
+    (flower.FedAvgM, {"server_momentum": 0.9, "server_learning_rate": 0.5}),
+    (flower.FedProx, {"proximal_mu": 0.1}),
+    (flower.FedAdagrad, {}),
+    (flower.FedAdam, {"beta_1": 0.9, "beta_2": 0.99}),
+    (flower.FedYogi, {"beta_1": 0.9, "beta_2": 0.99}),
+]
+
+
+@pytest.mark.parametrize(("kind", "settings"), INNERS)
+def test_whole_vectors_give_what_the_inner_strategy_gives_alone(kind, settings):
+    alone = fed(kind, **settings).start(InProcess({node: client_app() for node in NODES}), model(), num_rounds=3)
+    strategy = SparseMean(fed(kind, **settings), sm.named("identity"))
+    wrapped = strategy.start(InProcess(honest()), model(), num_rounds=3)
+    assert list(wrapped.arrays) == list(alone.arrays)
+    for name, array in alone.arrays.items():
+        np.testing.assert_allclose(wrapped.arrays[name].numpy(), array.numpy(), rtol=1e-4, atol=1e-5)
+        assert wrapped.arrays[name].dtype == model()[name].dtype  # FedAdam alone may widen them to float64
+    for at in (1, 2, 3):
+        shared = {k: v for k, v in wrapped.train_metrics_clientapp[at].items() if not k.startswith("sparsemean-")}
+        assert shared == pytest.approx(dict(alone.train_metrics_clientapp[at]))
+        assert wrapped.evaluate_metrics_clientapp[at] == alone.evaluate_metrics_clientapp[at] == {"accuracy": 0.5}
+
+
+def test_few_coordinates_give_the_weighted_mean_without_bias():
+    dense = fed().start(InProcess({node: client_app() for node in NODES}), model(3), num_rounds=1).arrays
+    errors = np.zeros((300, 97))
+    for seed in range(300):
+        made = SparseMean(fed(), RANDK, seed=seed).start(InProcess(honest()), model(3), num_rounds=1).arrays
+        errors[seed] = vector(made).astype(np.float64) - vector(dense)
+    z = errors.mean(axis=0) / (errors.std(axis=0, ddof=1) / np.sqrt(len(errors)))
+    assert np.abs(z).max() < 4.5  # of 97 coordinates: beyond this by chance with probability 7e-4
+    assert errors.std() > 1e-3
+
+
+def test_metrics_tell_bytes_and_quality_of_the_replies():
+    grid = InProcess(honest())
+    strategy = SparseMean(fed(fraction_evaluate=0.0), RANDK, seed=3)
+    metrics = strategy.start(grid, model(400), num_rounds=1).train_metrics_clientapp[1]
+    sent = sum(record.count_bytes() for reply in grid.replies[0] for record in reply.content.values())
+    payload = sm.Run(RANDK, 400 * 30 + 7).payload_bytes
+    assert metrics["sparsemean-bytes-up"] == sent
+    assert len(NODES) * payload < sent < len(NODES) * (payload + 60)
+    assert 3.9 < metrics["sparsemean-compression"] < 4
+    assert metrics["loss"] == pytest.approx(np.average(NODES, weights=[examples(node) for node in NODES]))
+    assert metrics["sparsemean-nodes"] == 4
+    assert metrics["sparsemean-ratio"] == strategy.estimate.correlation.ratio > 0
+    truth = np.average(
+        [
+            np.concatenate([(trained(node, k, a.numpy()) - a.numpy()).ravel() for k, a in sorted(model(400).items())])
+            for node in NODES
+        ],
+        axis=0,
+        weights=[examples(node) for node in NODES],
+    )
+    # Layers put the large array first, the names are sorted within.
+    truth = np.concatenate([truth[7:], truth[:7]])
+    error = np.sum((strategy.estimate.mean - truth) ** 2)
+    assert abs(error - metrics["sparsemean-error"]) < 0.1 * error
+
+
+def test_a_stock_strategy_fails_on_payloads_instead_of_averaging_them():
+    grid = InProcess(honest())
+    SparseMean(fed(), RANDK).start(grid, model(), num_rounds=1)
+    with pytest.raises(TypeError, match=r"sparsemean\.v1"):
+        fed().aggregate_train(1, grid.replies[0])
+
+
+def test_the_mod_leaves_other_strategies_and_evaluation_alone():
+    arrays = fed().start(InProcess(honest()), model(), num_rounds=2).arrays
+    plain = fed().start(InProcess({node: client_app() for node in NODES}), model(), num_rounds=2).arrays
+    np.testing.assert_allclose(vector(arrays), vector(plain), atol=1e-6)  # Flower asks nodes in random order
+
+
+Next = Callable[[Message, Context], Message]
+Change = Callable[[Message, Message], None]
+
+
+def tampering(change: Change) -> Callable[[Message, Context, Next], Message]:
+    """A mod in front of ours that changes the finished reply."""
+
+    def mod(message: Message, context: Context, call_next: Next) -> Message:
+        reply = call_next(message, context)
+        if "sparsemean-round" in message.content["config"]:
+            change(message, reply)
+        return reply
+
+    return mod
+
+
+def replaced(data: Callable[[bytes], bytes], name: str = "sparsemean") -> Change:
+    def change(_: Message, reply: Message) -> None:
+        arrays = dict(reply.content["arrays"])
+        blob = data(arrays[name].data)
+        reply.content["arrays"] = ArrayRecord({**arrays, name: Array("uint8", (len(blob),), "sparsemean.v1", blob)})
+
+    return change
+
+
+def encoded_by(run: Callable[[sm.Run], sm.Run], node: int = 12, later: int = 0, value: float = 1.0) -> Change:
+    def change(message: Message, reply: Message) -> None:
+        config = message.content["config"]
+        made = run(sm.Run.from_json(str(config["sparsemean-run"])))
+        client = sm.Client(made, str(node))
+        blob = client.encode(np.full(made.dim, value), int(str(config["sparsemean-round"])) + later)
+        replaced(lambda _: blob)(message, reply)
+
+    return change
+
+
+def with_metrics(**metrics) -> Change:
+    def change(_: Message, reply: Message) -> None:
+        reply.content["metrics"] = MetricRecord(metrics)
+
+    return change
+
+
+def second_record(_: Message, reply: Message) -> None:
+    reply.content["more"] = reply.content["arrays"]
+
+
+def no_metrics(_: Message, reply: Message) -> None:
+    del reply.content["metrics"]
+
+
+def infinite(blob: bytes) -> bytes:
+    """A whole, undamaged frame whose values are infinite."""
+    body = np.full((len(blob) - 64) // 4, np.inf, "<f4").tobytes()
+    return blob[:60] + struct.pack("<I", zlib.crc32(blob[:60] + body)) + body
+
+
+HOSTILE = {
+    "garbage": (replaced(lambda blob: np.random.default_rng(1).bytes(len(blob))), "MalformedPayload"),
+    "empty": (replaced(lambda _: b""), "MalformedPayload"),
+    "cut off": (replaced(lambda blob: blob[:-1]), "MalformedPayload"),
+    "a bit flipped": (replaced(lambda blob: blob[:-1] + bytes([blob[-1] ^ 1])), "MalformedPayload"),
+    "infinite": (replaced(infinite), "NonFiniteValues"),
+    "of a later round": (encoded_by(lambda run: run, later=1), "WrongRound"),
+    "of another run": (encoded_by(lambda run: sm.Run(run.scheme, run.dim, 99, run.blocks)), "ForeignPayload"),
+    "of another node": (encoded_by(lambda run: run, node=11), "ForeignPayload"),
+    "without weight": (with_metrics(loss=1.0), "MalformedPayload"),
+    "a list as weight": (with_metrics(loss=1.0, **{"num-examples": [1, 2]}), "MalformedPayload"),
+    "NaN as weight": (with_metrics(loss=1.0, **{"num-examples": float("nan")}), "InvalidInput"),
+    "a negative weight": (with_metrics(loss=1.0, **{"num-examples": -1}), "InvalidInput"),
+    "other metrics": (with_metrics(oddity=1.0, **{"num-examples": 1}), "MalformedPayload"),
+    "no metrics": (no_metrics, "MalformedPayload"),
+    "two ArrayRecords": (second_record, "MalformedPayload"),
+}
+
+
+@pytest.fixture
+def logged(caplog):
+    """What SparseMean logs, whatever Flower does with its own logger."""
+    logger = logging.getLogger("flwr.sparsemean")
+    logger.addHandler(caplog.handler)
+    yield caplog
+    logger.removeHandler(caplog.handler)
+
+
+@pytest.mark.parametrize("what", HOSTILE)
+def test_a_bad_reply_is_refused_by_name_and_the_round_goes_on(what, logged):
+    change, error = HOSTILE[what]
+    bad = client_app(tampering(change), sparsemean_mod)
+    strategy = SparseMean(fed(), RANDK)
+    result = strategy.start(InProcess({**honest(), 12: bad}), model(), num_rounds=2)
+    assert strategy.refused.keys() == {"12"}
+    assert strategy.refused["12"].startswith(error)
+    assert "refused the reply of node 12" in logged.text
+    assert result.train_metrics_clientapp[2]["sparsemean-refused"] == 1
+    without = SparseMean(fed(), RANDK).start(InProcess(honest({11, 13, 14})), model(), num_rounds=2)
+    np.testing.assert_allclose(vector(result.arrays), vector(without.arrays), rtol=1e-5, atol=1e-6)
+
+
+def test_a_node_without_the_mod_is_told_what_it_lacks():
+    strategy = SparseMean(fed(), RANDK)
+    strategy.start(InProcess({**honest(), 12: client_app()}), model(), num_rounds=1)
+    assert "mods=[sparsemean_mod]" in strategy.refused["12"]
+
+
+def test_a_node_whose_training_explodes_is_a_failure_of_its_own(logged):
+    apps = {**honest(), 12: client_app(sparsemean_mod, step=lambda node, name, array: array * np.nan)}
+    strategy = SparseMean(fed(), RANDK)
+    result = strategy.start(InProcess(apps), model(), num_rounds=1)
+    assert "node 12 failed" in logged.text
+    assert "NaN" in logged.text
+    assert strategy.refused == {}
+    assert strategy.missing == ()
+    assert np.isfinite(vector(result.arrays)).all()
+
+
+def test_where_no_reply_counts_the_arrays_stay_and_the_next_round_is_another(logged):
+    garbage = client_app(tampering(HOSTILE["garbage"][0]), sparsemean_mod)
+    grid = InProcess(dict.fromkeys(NODES, garbage))
+    strategy = SparseMean(fed(fraction_evaluate=0.0), RANDK)
+    seen = []
+    result = strategy.start(grid, model(), num_rounds=2, evaluate_fn=lambda _, arrays: seen.append(arrays))
+    assert all(arrays == model() for arrays in seen)
+    assert result.train_metrics_clientapp[2]["sparsemean-nodes"] == 0
+    assert strategy.server.round == 2
+    assert "the arrays stay as they were" in logged.text
+    grid.apps.update(honest())
+    after = strategy.start(grid, model(), num_rounds=1)
+    assert after.train_metrics_clientapp[1]["sparsemean-round"] == 2
+    assert after.arrays != model()
+
+
+def test_absent_nodes_are_named_and_the_mean_is_of_those_who_came():
+    strategy = SparseMean(fed(), RANDK)
+    result = strategy.start(InProcess({**honest(), 13: None}), model(), num_rounds=1)
+    assert strategy.missing == ("13",)
+    assert result.train_metrics_clientapp[1]["sparsemean-missing"] == 1
+    assert set(strategy.estimate.nodes) == {"11", "12", "14"}
+
+
+def normed() -> ArrayRecord:
+    arrays = {
+        "norm.num_batches_tracked": np.array(5),
+        "conv.weight": np.random.default_rng(2).normal(size=(50, 30)).astype(np.float32),
+        "norm.running_var": np.full(30, 1e-3, np.float32),
+        "mask": np.array([True, False, False]),
+        "half": np.ones(4, np.float16),
+    }
+    return ArrayRecord({name: Array(array) for name, array in arrays.items()})
+
+
+def counting(node: int, name: str, array: np.ndarray) -> np.ndarray:
+    if name == "mask":
+        return np.array([node == 11, node != 11, node == 14])
+    return array + (node if array.dtype.kind == "i" else np.array(0.5 * node * 1e-3, array.dtype))
+
+
+@pytest.mark.parametrize("inner", [FedAvg, flower.FedAdam])
+def test_counters_and_running_variances_travel_whole(inner):
+    grid = InProcess(honest(step=counting))
+    result = SparseMean(fed(inner), sm.named("rand-k", k=0.01)).start(grid, normed(), num_rounds=2)
+    made = result.arrays
+    assert {name: array.dtype for name, array in made.items()} == {n: a.dtype for n, a in normed().items()}
+    weights = [examples(node) for node in NODES]
+    once = np.rint(5 + np.average(NODES, weights=weights))
+    assert made["norm.num_batches_tracked"].numpy() == np.rint(once + np.average(NODES, weights=weights))
+    assert made["mask"].numpy().tolist() == [False, True, False]  # by weight: 10, 90, 40 of 100
+    if inner is FedAvg:
+        exact = 1e-3 + 2 * 0.5e-3 * np.average(NODES, weights=weights)
+        np.testing.assert_allclose(made["norm.running_var"].numpy(), exact, rtol=1e-5)
+
+
+@pytest.mark.parametrize("data", [b"", b"\xff" * 131])
+def test_broken_whole_arrays_are_refused(data):
+    bad = client_app(tampering(replaced(lambda _: data, "sparsemean-whole")), sparsemean_mod, step=counting)
+    strategy = SparseMean(fed(), RANDK)
+    strategy.start(InProcess({**honest(step=counting), 12: bad}), normed(), num_rounds=1)
+    assert strategy.refused.keys() == {"12"}
+
+
+def test_whole_names_more_arrays_that_are_not_sampled():
+    strategy = SparseMean(fed(), sm.named("rand-k", k=0.01), whole=["*.bias"])
+    made = strategy.start(InProcess(honest()), model(), num_rounds=1).arrays
+    dense = fed().start(InProcess({node: client_app() for node in NODES}), model(), num_rounds=1).arrays
+    np.testing.assert_allclose(made["in.bias"].numpy(), dense["in.bias"].numpy(), rtol=1e-5)
+    assert not np.allclose(made["out.weight"].numpy(), dense["out.weight"].numpy(), rtol=1e-2)
+
+
+@pytest.mark.parametrize("name", ["error-feedback-top-k", "error-feedback-rand-k", "diana", "lag"])
+def test_schemes_with_state_at_the_node_are_refused(name):
+    with pytest.raises(sm.IncompatibleScheme, match="keeps state at the node"):
+        SparseMean(fed(), sm.named(name, k=0.1))
+
+
+def scheme_named(name: str) -> sm.Scheme:
+    return sm.named(name, k=0.5, ratio=1.0) if name.endswith("opt") else sm.named(name, k=0.5)
+
+
+@pytest.mark.parametrize("name", [name for name in sm.names() if not scheme_named(name).node_state])
+def test_every_other_scheme_runs(name):
+    scheme = scheme_named(name)
+    result = SparseMean(fed(), scheme).start(InProcess(honest()), model(), num_rounds=2)
+    assert result.train_metrics_clientapp[2]["sparsemean-nodes"] == 4
+
+
+class OwnSampling(FedAvg):
+    """A subclass that changes who is asked, and leaves averaging as it is."""
+
+    def configure_train(self, server_round, arrays, config, grid):
+        return list(super().configure_train(server_round, arrays, config, grid))[:2]
+
+
+class OwnAveraging(FedAvg):
+    def aggregate_train(self, server_round, replies):
+        return super().aggregate_train(server_round, replies)
+
+
+class OwnArrays(FedAvg):
+    def configure_train(self, server_round, arrays, config, grid):
+        messages = list(super().configure_train(server_round, arrays, config, grid))
+        messages[0].content = RecordDict({**messages[0].content, "arrays": model(41)})
+        return messages
+
+
+REFUSED = [
+    (lambda: flower.FedMedian(), "one by one"),
+    (lambda: flower.FedTrimmedAvg(), "one by one"),
+    (lambda: flower.Krum(), "one by one"),
+    (lambda: flower.MultiKrum(), "one by one"),
+    (lambda: flower.Bulyan(), "one by one"),
+    (lambda: flower.QFedAvg(client_learning_rate=0.1), "loss"),
+    (lambda: flower.FedXgbBagging(), "trees"),
+    (lambda: flower.DifferentialPrivacyServerSideFixedClipping(FedAvg(), 0.1, 1.0, 2), "privacy"),
+    (lambda: flower.DifferentialPrivacyClientSideFixedClipping(FedAvg(), 0.1, 1.0, 2), "privacy"),
+    (lambda: OwnAveraging(), "aggregate_train of its own"),
+    (lambda: SparseMean(FedAvg(), RANDK), "not built on FedAvg"),
+    (lambda: None, "not built on FedAvg"),
+]
+
+
+@pytest.mark.parametrize(("make", "reason"), REFUSED)
+def test_strategies_that_need_more_than_a_mean_are_refused(make, reason):
+    with pytest.raises(sm.InvalidInput, match=reason):
+        SparseMean(make(), RANDK)
+
+
+def test_a_subclass_that_averages_as_before_is_served():
+    strategy = SparseMean(fed(OwnSampling), RANDK)
+    assert (
+        strategy.start(InProcess(honest()), model(), num_rounds=1).train_metrics_clientapp[1]["sparsemean-nodes"] == 2
+    )
+
+
+def test_arrays_of_ones_own_for_some_nodes_are_refused():
+    with pytest.raises(sm.InvalidInput, match="one model that all start from"):
+        SparseMean(fed(OwnArrays), RANDK).start(InProcess(honest()), model(), num_rounds=1)
+
+
+def test_another_model_needs_another_strategy():
+    strategy = SparseMean(fed(), RANDK)
+    strategy.start(InProcess(honest()), model(), num_rounds=1)
+    with pytest.raises(sm.InvalidInput, match="new SparseMean"):
+        strategy.start(InProcess(honest()), model(41), num_rounds=1)
+
+
+def test_nobody_asked_nobody_counted():
+    strategy = SparseMean(fed(fraction_train=0.0), RANDK)
+    assert strategy.start(InProcess(honest()), model(), num_rounds=1).train_metrics_clientapp == {}
+    assert strategy.server is not None
+    assert strategy.server.round == 0
+
+
+def test_a_metrics_function_of_ones_own_sees_every_node():
+    seen: list[list[Any]] = []
+
+    def own(records: list[RecordDict], key: str) -> MetricRecord:
+        seen.append([record["metrics"]["loss"] for record in records])
+        return MetricRecord({"worst": max(seen[-1])})
+
+    strategy = SparseMean(fed(train_metrics_aggr_fn=own), RANDK)
+    result = strategy.start(InProcess(honest()), model(), num_rounds=1)
+    assert [sorted(losses) for losses in seen] == [[11, 12, 13, 14]]
+    assert result.train_metrics_clientapp[1]["worst"] == 14
+    assert strategy.inner.train_metrics_aggr_fn is own
+
+
+def test_nodes_on_thin_links_choose_their_encoder():
+    grid = InProcess({**honest(), 12: client_app(SparseMeanMod(encoder=sm.RandK(0.05)))})
+    strategy = SparseMean(fed(), sm.named("rand-k", k=(0.25, 0.05)))
+    strategy.start(grid, model(), num_rounds=1)
+    sizes = {reply.metadata.src_node_id: len(reply.content["arrays"]["sparsemean"].data) for reply in grid.replies[0]}
+    assert strategy.refused == {}
+    assert sizes[12] < sizes[11] / 3
+
+
+def test_mods_behind_ours_see_arrays():
+    private = LocalDpMod(clipping_norm=1.0, sensitivity=1e-4, epsilon=10.0, delta=1e-5)
+    strategy = SparseMean(fed(), sm.named("identity"))
+    start = model()
+    arrays = strategy.start(
+        InProcess({node: client_app(sparsemean_mod, private) for node in NODES}), start, num_rounds=1
+    ).arrays
+    assert np.linalg.norm(vector(arrays) - vector(start)) < 1.01
+
+
+def test_temporal_memory_is_kept_by_node_over_rounds():
+    """Nodes that change alike in every round: what was learnt of a node makes the next estimate better."""
+    still = honest(step=lambda node, name, array: array + np.float32(node))
+    strategy = SparseMean(fed(fraction_evaluate=0.0), sm.named("rand-k-temporal", k=0.25))
+    errors = []
+    grid = InProcess(still)
+    for _ in range(25):
+        metrics = strategy.start(grid, model(), num_rounds=1).train_metrics_clientapp[1]
+        errors.append(metrics["sparsemean-error"])
+    assert errors[-1] < 0.01 * errors[0]
+    assert strategy.server.round == 25
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [({"scheme": "rand-k"}, "scheme is a Scheme"), ({"scheme": RANDK, "whole": "*.bias"}, "list of patterns")],
+)
+def test_wrong_arguments_name_the_remedy(settings, message):
+    with pytest.raises(sm.InvalidInput, match=message):
+        SparseMean(fed(), **settings)
+
+
+def test_models_without_floats_or_with_other_types_are_refused():
+    with pytest.raises(sm.InvalidInput, match="no array of floats"):
+        SparseMean(fed(), RANDK).start(InProcess(honest()), ArrayRecord({"n": Array(np.arange(3))}), num_rounds=1)
+    odd = ArrayRecord({"z": Array(np.ones(3, np.complex64))})
+    with pytest.raises(sm.InvalidInput, match="only real numbers"):
+        SparseMean(fed(), RANDK).start(InProcess(honest()), odd, num_rounds=1)
+
+
+def test_the_users_config_is_left_as_it_was_and_reaches_the_nodes():
+    config = ConfigRecord({"lr": 0.1})
+    seen = []
+
+    def watch(message: Message, context: Context, call_next: Next) -> Message:
+        seen.append(dict(message.content["config"]))
+        return call_next(message, context)
+
+    strategy = SparseMean(fed(flower.FedProx, proximal_mu=0.5), RANDK)
+    apps = {node: client_app(watch, sparsemean_mod) for node in NODES}
+    strategy.start(InProcess(apps), model(), num_rounds=1, train_config=config)
+    assert (seen[0]["lr"], seen[0]["proximal-mu"], seen[0]["server-round"]) == (0.1, 0.5, 1)
+    assert not any(key.startswith("sparsemean") for key in config)
+
+
+def test_a_new_process_goes_on_from_the_journal(tmp_path):
+    scheme = sm.named("rand-k-hybrid", k=0.25)
+
+    def play(journal, rounds: int, arrays: ArrayRecord) -> tuple[SparseMean, ArrayRecord]:
+        strategy = SparseMean(fed(fraction_evaluate=0.0), scheme, journal=journal)
+        return strategy, strategy.start(InProcess(honest()), arrays, num_rounds=rounds).arrays
+
+    whole, arrays = play(tmp_path / "one", 4, model())
+    whole.close()
+    first, half_way = play(tmp_path / "two", 2, model())
+    first.close()
+    second, made = play(tmp_path / "two", 2, half_way)
+    second.close()
+    assert (first.estimate.round, second.estimate.round) == (1, 3)
+    np.testing.assert_allclose(vector(made), vector(arrays), rtol=1e-5, atol=1e-6)
+    forgetful = play(tmp_path / "three", 2, half_way)[1]  # without the journal, what was learnt is lost
+    assert not np.allclose(vector(forgetful), vector(arrays), rtol=1e-3, atol=1e-3)
+
+
+def test_what_a_dead_process_had_accepted_is_learnt_and_its_round_is_over(tmp_path):
+    strategy = SparseMean(fed(), sm.named("rand-k-temporal", k=0.25), journal=tmp_path)
+    strategy.configure_train(1, model(), ConfigRecord(), InProcess(honest()))
+    run = strategy.server.run
+    strategy.server.accept("11", sm.Client(run, "11").encode(np.ones(run.dim), 0))
+    strategy.close()  # as if it had died before it closed the round
+    after = SparseMean(fed(), sm.named("rand-k-temporal", k=0.25), journal=tmp_path)
+    result = after.start(InProcess(honest()), model(), num_rounds=1)
+    assert after.refused == {}
+    assert result.train_metrics_clientapp[1]["sparsemean-round"] == 1
+    assert result.train_metrics_clientapp[1]["sparsemean-nodes"] == 4
+    after.close()
+
+
+def test_a_journal_of_another_model_is_refused(tmp_path):
+    first = SparseMean(fed(), RANDK, journal=tmp_path)
+    first.start(InProcess(honest()), model(), num_rounds=1)
+    first.close()
+    with pytest.raises(sm.SparseMeanError, match="journal"):
+        SparseMean(fed(), RANDK, journal=tmp_path).start(InProcess(honest()), model(41), num_rounds=1)
+
+
+def test_settings_of_the_server_pass_through():
+    strategy = SparseMean(fed(), sm.named("identity"), clip=sm.Clip(norm=1e-3))
+    arrays = strategy.start(InProcess(honest()), model(), num_rounds=1).arrays
+    assert np.linalg.norm(vector(arrays) - vector(model())) < 1.1e-3
+
+
+def test_a_node_counts_once_and_only_if_it_was_asked():
+    grid = InProcess(honest())
+    strategy = SparseMean(fed(OwnSampling), RANDK)
+    messages = list(strategy.configure_train(1, model(), ConfigRecord(), grid))
+    replies = list(grid.send_and_receive(messages))
+    unasked = ({*NODES} - {message.metadata.dst_node_id for message in messages}).pop()
+    content = messages[0].content
+    foreign = list(grid.send_and_receive([Message(content, unasked, "train")]))
+    _, metrics = strategy.aggregate_train(1, [*replies, replies[0], *foreign])
+    assert metrics is not None
+    assert metrics["sparsemean-nodes"] == 2
+    assert metrics["sparsemean-bytes-up"] == sum(r.count_bytes() for m in replies for r in m.content.values())
+    assert strategy.refused.keys() == {str(replies[0].metadata.src_node_id), str(unasked)}
+
+
+def test_only_train_messages_are_encoded():
+    asked = []
+    app = ClientApp(mods=[sparsemean_mod])
+
+    @app.evaluate()
+    def evaluate(message: Message, context: Context) -> Message:
+        asked.append(message)
+        return Message(RecordDict({"arrays": message.content["arrays"]}), reply_to=message)
+
+    strategy = SparseMean(fed(), RANDK)
+    content = next(iter(strategy.configure_train(1, model(), ConfigRecord(), InProcess(honest())))).content
+    reply = app(Message(content, 11, "evaluate"), Context(1, 11, {}, RecordDict(), {}))
+    assert len(asked) == 1
+    assert reply.content["arrays"] == model()

@@ -1,0 +1,190 @@
+"""Shards without Ray: every scheme cut by range gives what one server gives, and every call may come twice."""
+
+from __future__ import annotations
+
+import functools
+import operator
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import sparsemean as sm
+from sparsemean.core import Offer, Rounds
+
+pytest.importorskip("ray", reason="Ray is not installed: pip install 'sparsemean[ray]'")
+
+from sparsemean.integrations.ray.ending import Ending
+from sparsemean.integrations.ray.pieces import Piece, pieces
+from sparsemean.integrations.ray.ranges import Plan, ShardLost
+from sparsemean.integrations.ray.shard import Shard
+from sparsemean.integrations.ray.usage import array_bytes
+
+DIM, LAYERS = 300_000, (5_000, 249_000, 46_000)  # 74 blocks of the sampler: not all of them keep powers
+FITTED = {
+    "rand-k-spatial-adaptive",
+    "rand-k-spatial-adaptive-unbiased",
+    "rand-k-temporal-shared-stable",
+    "rand-k-hybrid",
+}
+NODES = [f"node-{i}" for i in range(5)]
+
+
+def plan(run: sm.Run, shards: int, missing: str = "drop", journal: Path | None = None) -> Plan:
+    return Plan(run, shards, missing, 0, 1 << 16, None if journal is None else str(journal), True, None)
+
+
+class ByHand:
+    """A front that only cuts, adds up and puts together."""
+
+    def __init__(self, made: Plan, twice: bool = False) -> None:
+        self.plan, self.sequence = made, -1
+        self.shards = [Shard(made, number) for number in range(made.shards)]
+        self.roll = Rounds(made.run, made.missing, 0, 0, None, 0, 0)
+        self.times = 2 if twice else 1
+
+    def cut(self, server: sm.Server, node: str, blob: bytes, weight: Any) -> list[Piece]:
+        offer: Offer = server._offer(server._rounds, node, blob, weight)
+        return pieces(self.plan.run, self.plan.bounds, *server._rounds.taken(offer), offer.payload)
+
+    def accept(self, round: int, offers: Sequence[Sequence[Piece]]) -> None:
+        for shard, column in zip(self.shards, zip(*offers, strict=True), strict=True):
+            for _ in range(self.times):
+                shard.accept(self.sequence, round, column)
+        self.sequence += len(offers)
+
+    def close(self) -> sm.Estimate:
+        summary = functools.reduce(operator.add, [shard.summary(self.sequence) for shard in self.shards])
+        ending = Ending(self.sequence, "close", summary, 1000)
+        for shard in self.shards:
+            for _ in range(self.times):
+                shard.end(ending)
+        self.sequence += 1
+        found = [estimate for shard in self.shards if (estimate := shard.result()) is not None]
+        assert len({estimate_rest(each) for each in found}) == 1
+        mean, counts = (np.concatenate([getattr(each, name) for each in found]) for name in ("mean", "counts"))
+        return replace(found[0], mean=mean, counts=counts)
+
+
+def estimate_rest(estimate: sm.Estimate) -> tuple[Any, ...]:
+    return estimate.bytes, estimate.error, estimate.error_se, estimate.correlation, estimate.rounding
+
+
+def scheme(name: str, values: str) -> sm.Scheme:
+    k: Any = (0.02, 0.01) if name.startswith("rand-k") else 0.02
+    return sm.named(name, k=k, values=values, **({"ratio": 2.0} if name.endswith("-opt") else {}))
+
+
+def play(run: sm.Run, made: Plan, twice: bool = False, rounds: int = 3) -> list[tuple[sm.Estimate, sm.Estimate]]:
+    """Rounds of a server and of shards beside it; nodes come and go, and one layer of one node has no weight."""
+    server, cut = sm.Server(run, missing=made.missing, batch_bytes=1 << 16), ByHand(made, twice)
+    clients = [sm.Client(run, node, run.encoders[i % len(run.encoders)]) for i, node in enumerate(NODES)]
+    random, found = np.random.default_rng(1), []
+    base = random.normal(size=run.dim)
+    for round in range(rounds):
+        offers = []
+        for number, client in enumerate(clients):
+            if (number + round) % 4 != 3:
+                weight = [1.0, 2.0 + number, 0.0 if number == 1 else 1.5][: len(run.blocks)]
+                blob = client.encode(base + random.normal(size=run.dim), round)
+                offers.append(cut.cut(server, client.node, blob, weight))
+                client.delivered(server.accept(client.node, blob, weight))
+        cut.accept(round, offers)
+        found.append((server.close_round(), cut.close()))
+    for node in NODES:
+        remembered = np.concatenate([shard.remembered(node) for shard in cut.shards])
+        np.testing.assert_allclose(remembered, server.expected(node), rtol=0, atol=1e-12)
+    for number, shard in enumerate(cut.shards):
+        before = shard.digest()
+        shard.close()
+        if made.journal is not None:
+            again = Shard(made, number)
+            assert again.digest() == before
+            again.close()
+    return found
+
+
+def assert_alike(name: str, plain: sm.Estimate, sharded: sm.Estimate) -> None:
+    if name in FITTED:
+        np.testing.assert_allclose(sharded.mean, plain.mean, rtol=0, atol=1e-12 * np.abs(plain.mean).max())
+    else:
+        np.testing.assert_array_equal(sharded.mean, plain.mean)
+    np.testing.assert_array_equal(sharded.counts, plain.counts)
+    assert (sharded.nodes, sharded.bytes) == (plain.nodes, plain.bytes)
+    for a, b in zip(estimate_rest(plain)[1:3], estimate_rest(sharded)[1:3], strict=True):
+        assert a == b if a is None else b == pytest.approx(a, rel=1e-11)
+    if plain.correlation is not None:
+        assert sharded.correlation is not None
+        assert sharded.correlation.r2 == pytest.approx(plain.correlation.r2, rel=1e-9, abs=1e-9 * plain.correlation.r1)
+
+
+@pytest.mark.parametrize("name", sm.names())
+def test_every_scheme_cut_by_range_is_what_it_is_in_one_piece(name: str) -> None:
+    run = sm.Run(scheme(name, "int8" if name == "rand-k-hybrid" else "float32"), DIM, seed=3, blocks=LAYERS)
+    missing = "carry" if run.scheme.memory.facts.stands_in else "drop"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", sm.DivergenceWarning)
+        for plain, sharded in play(run, plan(run, 4, missing)):
+            assert_alike(name, plain, sharded)
+
+
+@pytest.mark.parametrize("name", ["rand-k-temporal", "rand-k-hybrid", "diana", "lag"])
+def test_calls_that_come_twice_count_once_and_a_new_process_goes_on_from_the_journal(name: str, tmp_path: Path) -> None:
+    run = sm.Run(scheme(name, "float32"), 20_000, seed=3)
+    made = plan(run, 2, "drop", tmp_path)
+    for plain, sharded in play(run, made, twice=True):
+        assert_alike(name, plain, sharded)
+
+
+def test_a_shard_refuses_what_does_not_follow_on_its_last_record(tmp_path: Path) -> None:
+    run = sm.Run(sm.named("rand-k", k=0.1), 20_000)
+    server, cut = sm.Server(run), ByHand(plan(run, 2, journal=tmp_path))
+    offer = cut.cut(server, "a", sm.Client(run, "a").encode(np.ones(run.dim), 0), 1.0)
+    cut.accept(0, [offer])
+    shard = cut.shards[0]
+    assert (shard.status().before, shard.status().sequence) == (-1, 0)
+    with pytest.raises(ShardLost, match="stands at record 0, not 4"):
+        shard.forget(4, 0, "a")
+    shard.rewind(-1)
+    assert shard.status().sequence == -1
+    assert shard.roll()[1] == []
+    cut.shards[1].close()
+    shard.accept(-1, 0, offer[:1])  # the same node may come again
+    assert [taken.receipt.node for taken in shard.roll()[1]] == ["a"]
+    shard.forget(0, 0, "b")
+    for _ in range(2):
+        assert (shard.status().before, shard.status().sequence) == (0, 1)
+        shard.close()  # and take all of it from the journal again
+    with pytest.raises(ShardLost, match="no journal to go back to"):
+        Shard(plan(run, 2), 0).rewind(-1)
+
+
+def test_pieces_are_views_of_the_payload_and_cover_it() -> None:
+    run = sm.Run(sm.named("rand-k", k=0.1), 20_000)
+    server, cut = sm.Server(run), ByHand(plan(run, 3))
+    blob = sm.Client(run, "a").encode(np.arange(run.dim, dtype=np.float32), 0)
+    offer = server._offer(server._rounds, "a", blob, 1.0)
+    assert offer.payload is not None
+    cuts = pieces(run, cut.plan.bounds, *server._rounds.taken(offer), offer.payload)
+    values = offer.payload.parts[0].values
+    assert all(np.shares_memory(piece.sent[0].values, values) for piece in cuts)
+    assert sum(piece.sent[0].values.size for piece in cuts) == values.size == 2000
+    for piece, lo, hi in zip(cuts, cut.plan.bounds, cut.plan.bounds[1:], strict=False):
+        payload = piece.payload(run, lo, hi)
+        assert payload is not None
+        np.testing.assert_array_equal(payload.parts[0].coordinates + lo, payload.parts[0].values)
+
+
+def test_arrays_of_a_shard_are_those_of_its_range() -> None:
+    run = sm.Run(sm.named("rand-k-temporal", k=0.01), 1 << 16)
+    whole, half = (Shard(plan(run, shards), 0) for shards in (1, 2))
+    for shard, shards in ((whole, 1), (half, 2)):
+        server, cut = sm.Server(run), ByHand(plan(run, shards))
+        for node in NODES:
+            offer = cut.cut(server, node, sm.Client(run, node).encode(np.ones(run.dim), 0), 1.0)
+            shard.accept(shard.status().sequence, 0, offer[:1])
+    assert array_bytes(half._held()) < 0.6 * array_bytes(whole._held())

@@ -1,0 +1,190 @@
+"""The torch twins against the library: the same coordinates, bytes, values and means, and nothing read back."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import sparsemean as sm
+from sparsemean import sampling
+from sparsemean.core import Blocks, Key, kept, open_frame, sample_of
+from sparsemean.kernels.sample import sample_numpy
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip install 'sparsemean[torch]'")
+
+from sparsemean.integrations.torch_ddp import draw, words  # noqa: E402
+from sparsemean.integrations.torch_ddp.tensors import Gathered, Summed, Travelling  # noqa: E402
+from sparsemean.integrations.torch_ddp.values import KINDS  # noqa: E402
+
+CPU = torch.device("cpu")
+DIMS = (1, 2, 3, 63, 64, 65, 100, 4095, 4096, 4097, 4160, 4161, 8192, 10_000, 123_457)
+
+
+@pytest.mark.parametrize("dim", DIMS)
+def test_coordinates_are_those_of_the_sampler(dim):
+    rng = np.random.default_rng(dim)
+    for k in {1, min(2, dim), -(-dim // 3000), -(-dim // 100), -(-dim // 10), max(dim - 1, 1), dim}:
+        keys = [Key(int(rng.integers(1 << 63)), step, node) for step in (0, 7) for node in ("0", "1", None)]
+        drawn = draw.coordinates([sample_of(key, dim, k) for key in keys], CPU)
+        expected = np.stack([sampling.coordinates(key, dim, k) for key in keys])
+        np.testing.assert_array_equal(drawn.numpy(), expected, err_msg=f"{dim=} {k=}")
+
+
+def test_larger_blocks_are_drawn_in_wider_integers():
+    samples = [sample_of(Key(3, 0, "0"), 100_000, 5_000)._replace(size=size) for size in (1 << 14, 1 << 16)]
+    for sample in samples:
+        expected = np.empty(sample.k, np.int64)
+        sample_numpy(sample, 0, sample.blocks, expected)
+        np.testing.assert_array_equal(draw.coordinates([sample], CPU)[0].numpy(), expected)
+
+
+def test_words_are_those_of_the_stream():
+    keys = [Key(seed, 5, "1") for seed in (0, 1, (1 << 64) - 1)]
+    drawn = words.words([sampling.stream_of(key, b"dither") for key in keys], 1000, CPU)
+    expected = np.stack([sampling.words(key, b"dither", 1000) for key in keys])
+    np.testing.assert_array_equal(drawn.numpy().view(np.uint64), expected)
+
+
+def vectors(n: int, dim: int, rounds: int = 4) -> np.ndarray:
+    """Nodes that are alike, and change little; some of the vector is zero throughout."""
+    rng = np.random.default_rng(dim)
+    common, own = rng.standard_normal((1, 1, dim)), rng.standard_normal((1, n, dim))
+    drawn = common + 0.5 * own + 0.2 * rng.standard_normal((rounds, n, dim))
+    drawn *= 10.0 ** rng.integers(-6, 2, dim)
+    drawn[..., dim // 2 : dim // 2 + 300] = 0.0
+    return drawn.astype(np.float32)
+
+
+SCHEMES = {
+    **{f"mean {values}": sm.Scheme(sm.RandK(0.2), values=values) for values in KINDS},
+    "identity int8": sm.named("identity", values="int8"),
+    "identity": sm.named("identity"),
+    "shared int4": sm.Scheme(sm.RandK(0.2, shared=True), values="int4"),
+    "shared temporal": sm.Scheme(sm.RandK(0.2, shared=True), memory=sm.PerNode()),
+    "max": sm.Scheme(sm.RandK(0.2), sm.Spatial("max")),
+    "avg bfloat16": sm.Scheme(sm.RandK(0.2), sm.Spatial("avg"), values="bfloat16"),
+    "ratio": sm.Scheme(sm.RandK(300), sm.Spatial(0.7)),
+    "opposed": sm.Scheme(sm.RandK(0.2), sm.Spatial(-1.0)),
+    "table": sm.Scheme(sm.RandK(0.2), sm.Spatial(table=(1.0, 1.5, 1.8))),
+    "estimated int8": sm.Scheme(sm.RandK(0.2), sm.Spatial("estimated"), values="int8"),
+    "learned": sm.Scheme(sm.RandK(0.2), sm.Spatial("learned")),
+    "temporal": sm.Scheme(sm.RandK(0.2), memory=sm.PerNode()),
+    "temporal float64": sm.Scheme(sm.RandK(0.2), memory=sm.PerNode(), values="float64"),
+    "temporal avg int4": sm.Scheme(sm.RandK(0.2), sm.Spatial("avg"), sm.PerNode(), values="int4"),
+    "stable": sm.named("rand-k-temporal-shared-stable", k=0.2),
+    "hybrid": sm.named("rand-k-hybrid", k=0.3),
+    "hybrid 1-bit": sm.named("rand-k-hybrid", k=0.3, values="1-bit"),
+}
+
+
+def meaned(tensor: Travelling, drawn: np.ndarray, step: int, dtype: Any = torch.float32) -> Any:
+    """The mean that every rank would get of these vectors."""
+    gradients = [torch.from_numpy(vector).to(dtype) for vector in drawn]
+    sent = torch.stack([tensor.sent(gradient, rank, step) for rank, gradient in enumerate(gradients)])
+    return tensor.mean(sent.sum(dim=0) if isinstance(tensor, Summed) else sent, step)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+@pytest.mark.parametrize("name", SCHEMES)
+def test_bytes_means_and_errors_are_those_of_client_and_server(name, n):
+    run = sm.Run(SCHEMES[name], 10_000, seed=11)
+    server, tensor = sm.Server(run), Gathered(run, n, CPU)
+    for step, drawn in enumerate(vectors(n, run.dim)):
+        for rank, vector in enumerate(drawn):
+            frame = sm.Client(run, str(rank)).encode(vector, step)
+            server.accept(str(rank), frame)
+            sent = tensor.sent(torch.from_numpy(vector), rank, step)
+            assert sent.numpy().tobytes() == bytes(open_frame(run, str(rank), frame)[1])
+        estimate = server.close_round()
+        mean = meaned(tensor, drawn, step).numpy()
+        np.testing.assert_allclose(mean, estimate.mean, rtol=1e-9, atol=1e-12)
+        if estimate.correlation is None:
+            assert tensor.quality is None
+        else:
+            assert tensor.quality is not None
+            error, r1, r2 = tensor.quality.tolist()
+            size = r1 / n**2  # the error is a difference of terms of this size
+            assert error == pytest.approx(estimate.error, rel=1e-9, abs=1e-9 * size)
+            assert r1 == pytest.approx(estimate.correlation.r1, rel=1e-9)
+            assert r2 == pytest.approx(estimate.correlation.r2, rel=1e-9, abs=1e-9 * r1)
+
+
+def test_a_long_vector_learns_from_the_same_blocks_as_the_server():
+    run = sm.Run(sm.Scheme(sm.RandK(0.05), sm.Spatial("estimated")), 300_000, seed=2)
+    assert not kept(Blocks((run.dim,))).everything
+    server, tensor = sm.Server(run), Gathered(run, 3, CPU)
+    drawn = vectors(3, run.dim, rounds=1)[0]
+    for rank, vector in enumerate(drawn):
+        server.accept(str(rank), sm.Client(run, str(rank)).encode(vector, 0))
+    np.testing.assert_allclose(meaned(tensor, drawn, 0).numpy(), server.close_round().mean, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_the_sum_of_shared_coordinates_is_what_the_server_makes_of_them(dtype):
+    run = sm.Run(sm.Scheme(sm.RandK(0.2, shared=True)), 5_000, seed=4)
+    server, tensor = sm.Server(run), Summed(run, 3, CPU)
+    drawn = torch.from_numpy(vectors(3, run.dim, rounds=1)[0]).to(dtype).to(torch.float32).numpy()
+    for rank, vector in enumerate(drawn):
+        server.accept(str(rank), sm.Client(run, str(rank)).encode(vector, 0))
+    mean = meaned(tensor, drawn, 0, dtype).numpy()
+    np.testing.assert_allclose(mean, server.close_round().mean, rtol=2e-6, atol=1e-6 * np.abs(drawn).max())
+
+
+@pytest.mark.parametrize("name", SCHEMES)
+def test_no_number_is_read_back_from_the_device(name):
+    """The meta device has shapes and no data: whatever needs a number on the host fails on it."""
+    run = sm.Run(SCHEMES[name], 10_000, seed=11)
+    meta = torch.device("meta")
+    tensor = Gathered(run, 3, meta)
+    for step in range(2):
+        sent = [tensor.sent(torch.empty(run.dim, dtype=torch.bfloat16, device=meta), rank, step) for rank in range(3)]
+        mean = tensor.mean(torch.stack(sent), step)
+        assert (mean.device, mean.shape) == (meta, (run.dim,))
+    with pytest.raises((RuntimeError, NotImplementedError)):
+        mean.sum().item()
+
+
+def test_no_number_is_read_back_from_the_device_for_a_sum():
+    run = sm.Run(sm.Scheme(sm.RandK(0.2, shared=True)), 10_000)
+    tensor = Summed(run, 2, torch.device("meta"))
+    sent = tensor.sent(torch.empty(run.dim, device="meta"), 0, 0)
+    assert tensor.mean(sent, 0).shape == (run.dim,)
+
+
+@pytest.mark.parametrize("broken", [float("nan"), float("inf")])
+@pytest.mark.parametrize("name", ["temporal", "temporal avg int4", "stable", "hybrid", "estimated int8", "learned"])
+def test_an_overflow_reaches_the_mean_and_is_not_remembered(name, broken):
+    run = sm.Run(SCHEMES[name], 4_000, seed=3)
+    rounds = vectors(2, run.dim)
+    tensor = Gathered(run, 2, CPU)
+    for step in (0, 1):
+        meaned(tensor, rounds[step], step)
+    before = {key: state.clone() for key, state in tensor.state.items()}
+    hurt = rounds[2].copy()
+    hurt[1] = broken
+    assert not meaned(tensor, hurt, 2).isfinite().all()
+    for key, state in tensor.state.items():
+        assert torch.equal(state, before[key]), key
+    assert meaned(tensor, rounds[3], 3).isfinite().all()
+
+
+def test_values_beyond_a_format_are_no_numbers():
+    beyond = torch.tensor([1e5, 1.0, 2.0**127])
+    stream = sampling.stream_of(Key(0, 0, "0"), b"dither")
+    for name, finite in (("float16", [False, True, False]), ("int8", [False, False, False])):
+        sent = KINDS[name].pack(beyond, stream)
+        values, _ = KINDS[name].unpack(sent[None], 3, [stream])
+        assert values[0].isfinite().tolist() == finite
+
+
+def test_only_the_public_names_and_core_are_imported():
+    folder = Path(draw.__file__).parent
+    code = "\n".join(map(Path.read_text, folder.glob("*.py")))
+    names = re.findall(r"^(?:from|import) (sparsemean[\w.]*)", code, re.MULTILINE)
+    allowed = ("sparsemean.integrations.torch_ddp", "sparsemean.core")
+    assert names
+    assert all(name == "sparsemean" or name.startswith(allowed) for name in names)
