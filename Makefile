@@ -24,6 +24,7 @@ bench: .venv/installed-all ## Speed and memory of every scheme, ten minutes: ben
 	$(BIN)/sparsemean bench --all --out bench.json --report bench.html $(if $(AGAINST),--against $(AGAINST))
 
 soak: .venv/installed-all browser ## What takes hours: kills, failing disks, schedules, attendance, fuzzing, scale
+	-$(INSTALL) atheris  # which has no wheels but for Linux
 	@failed=; for script in soak/*.py; do \
 		echo "== $$script"; $(BIN)/python $$script || failed="$$failed $$script"; \
 	done; [ -z "$$failed" ] || { echo "failed:$$failed"; exit 1; }

@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import collections
 import contextlib
+import importlib.util
 import json
 import random
 import resource
@@ -168,6 +169,8 @@ def main() -> None:
     if args.worker:
         worker(args.inputs, args.seed, args.folder)
         return
+    if importlib.util.find_spec("atheris") is None:
+        sys.exit("soak/fuzz.py needs atheris: pip install atheris, on Linux with Python 3.11 to 3.13")
     with contextlib.ExitStack() as stack:
         folder = args.folder or Path(stack.enter_context(tempfile.TemporaryDirectory()))
         folder.mkdir(parents=True, exist_ok=True)

@@ -40,11 +40,9 @@ def mosquitto() -> None:
 def example(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """Imports one of the example's files by name, and forgets them all afterwards."""
     monkeypatch.syspath_prepend(str(SENSORS))
-    before = set(sys.modules)
     yield importlib.import_module
-    for name in set(sys.modules) - before:
-        if not name.startswith(("paho", "sparsemean", "matplotlib")):
-            del sys.modules[name]
+    for file in SENSORS.glob("*.py"):
+        sys.modules.pop(file.stem, None)
 
 
 def run_example(folder: Path, *options: str) -> tuple[str, dict[str, Any]]:

@@ -85,7 +85,7 @@ def test_goals_are_judged_by_the_rows_that_are_there(record: Record):
 
 
 def test_a_goal_says_which_way_it_goes():
-    assert GOALS[0].wanted == "≥ 15 × NumPy"
+    assert GOALS[0].wanted == "≥ 15 × NumPy as one writes it"
     assert GOALS[0].holds(15.0)
     assert not GOALS[0].holds(14.9)
     time = next(goal for goal in GOALS if not goal.at_least)

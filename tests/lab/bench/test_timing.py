@@ -41,6 +41,8 @@ def test_a_clock_measures_the_work_it_is_given():
     took = clock_of("work", lambda: done.append(1))()
     assert done == [1]
     assert 0 <= took["work"] < 1
+    clock_of("work", lambda: done.append(2), twice=True)()
+    assert done == [1, 2, 2]
 
 
 def test_times_add_up():

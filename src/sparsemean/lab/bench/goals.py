@@ -107,8 +107,8 @@ def _first(rows: Rows) -> float | None:
 _SIZE = "d = 2^22, k = 10 %"
 
 GOALS = (
-    Goal(f"draw and gather, {_SIZE}, 1 thread", "× NumPy", 15, True, _ratio(GATHER, LARGE, NUMPY)),
-    Goal(f"draw and sum with counts, n = 16, {_SIZE}, 1 thread", "× NumPy", 25, True, _ratio(SUM_ONE, LARGE, NUMPY)),
+    Goal(f"draw and gather, {_SIZE}, 1 thread", "× NumPy as one writes it", 15, True, _ratio(GATHER, LARGE, NUMPY)),
+    Goal(f"draw and sum with counts, n = 16, {_SIZE}, 1 thread", "× the same", 25, True, _ratio(SUM_ONE, LARGE, NUMPY)),
     Goal("the same", "× dense mean", 1, True, _ratio(SUM_ONE, LARGE, DENSE)),
     Goal("the same, time", "× that with indices given", 1.3, False, _slower(SUM_ONE, LARGE, GIVEN)),
     Goal("the same, 2 threads", "× 1 thread", 1.6, True, _ratio(SUM_ALL, LARGE, ONE)),

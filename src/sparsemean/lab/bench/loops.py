@@ -9,12 +9,12 @@ import numpy as np
 
 from sparsemean.kernels import Batch, Totals, fold, gather, scatter
 from sparsemean.kernels.sample import drawn
-from sparsemean.lab.bench.baselines import DENSE, NUMPY, of_decoding, of_encoding
+from sparsemean.lab.bench.baselines import DENSE, NUMPY, TUNED, of_decoding, of_encoding
 from sparsemean.lab.bench.case import Case
 from sparsemean.lab.bench.machine import Others, free_memory
 from sparsemean.lab.bench.player import vectors_for
 from sparsemean.lab.bench.rows import Row
-from sparsemean.lab.bench.timing import Work, clock_of, in_turn
+from sparsemean.lab.bench.timing import Timing, Work, clock_of, in_turn
 from sparsemean.payload import Floats
 from sparsemean.sampling import Key, sample_of
 
@@ -23,20 +23,23 @@ GIVEN, ONE = "indices given", "1 thread"
 
 
 def loop_rows(case: Case, repeats: int = 7) -> Iterator[Row]:
-    """Sums and counts alone, without frames, checks or moments; vectors, totals and samples are there already."""
+    """Sums and counts alone, without frames, checks or moments; vectors, totals and samples are there already.
+
+    Each is timed right after it ran before: else who runs after whom would decide what is in the caches.
+    """
     others, vectors = Others(), vectors_for(case, free_memory())
-    loops, numpy = {GATHER: _gathering(case, vectors), **_summing(case, vectors)}, of_decoding(case, vectors)
-    gathering = [clock_of(GATHER, loops[GATHER]), clock_of(NUMPY, of_encoding(case, vectors)[NUMPY])]
-    timings = in_turn(gathering, repeats)
-    yield Row(GATHER, case, timings[GATHER], {NUMPY: timings[NUMPY]}, others=others.cores())
-    others = Others()
-    summing = {**loops, NUMPY: numpy[NUMPY], DENSE: numpy[DENSE]}
-    del summing[GATHER]
-    timings = in_turn([clock_of(name, work) for name, work in summing.items()], repeats, longest=10.0)
-    one = {name: timings[name] for name in (NUMPY, DENSE, GIVEN)}
-    yield Row(SUM_ONE, case, timings[SUM_ONE], one, others=others.cores())
-    every = {ONE: timings[SUM_ONE], DENSE: timings[DENSE]}
-    yield Row(SUM_ALL, case, timings[SUM_ALL], every, others=others.cores())
+    encoding = {name: of_encoding(case, vectors)[name] for name in (NUMPY, TUNED)}
+    timings = _timed({GATHER: _gathering(case, vectors), **encoding}, repeats)
+    yield Row(GATHER, case, timings.pop(GATHER), timings, others=others.cores())
+    others, decoding = Others(), of_decoding(case, vectors)
+    timings = _timed({**_summing(case, vectors), **{name: decoding[name] for name in (NUMPY, TUNED, DENSE)}}, repeats)
+    one, every = timings.pop(SUM_ONE), timings.pop(SUM_ALL)
+    yield Row(SUM_ONE, case, one, timings, others=others.cores())
+    yield Row(SUM_ALL, case, every, {ONE: one, DENSE: timings[DENSE]}, others=others.cores())
+
+
+def _timed(works: dict[str, Work], repeats: int) -> dict[str, Timing]:
+    return in_turn([clock_of(name, work, twice=True) for name, work in works.items()], repeats, longest=15.0)
 
 
 def _gathering(case: Case, vectors: Floats) -> Work:

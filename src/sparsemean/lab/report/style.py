@@ -59,6 +59,7 @@ _LISTED = {
     "non-iid": Style("non-IID", "#d97419", "#fd983e", "square", "dash"),
     "stations": Style("Stations", "#00705e", "#8ff8ef", "diamond", "dot"),
     "numpy": Style("NumPy", "#908e85", "#9b9694", "square"),
+    "tuned numpy": Style("tuned NumPy", "#bc3999", "#ac418e", "circle", "dash"),
     "bincount": Style("bincount", "#685000", "#f8d88e", "diamond"),
     "scipy": Style("scipy", "#4291d9", "#82c5e9", "circle"),
     "torch": Style("torch", "#d97419", "#fd983e", "triangle-up"),
