@@ -72,6 +72,7 @@ def test_ctrl_c_keeps_what_was_measured(tmp_path: Path):
     out = tmp_path / "bench.json"
     stopping = """
 import os, signal
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a background shell leaves it ignored
 from sparsemean.lab.cli import bench as command, main
 measure = command.bench
 def stopped(cases, repeats):
