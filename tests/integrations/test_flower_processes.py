@@ -138,7 +138,7 @@ def processes_of(folder: Path) -> list[int]:
     return found
 
 
-def wait_for(happened: Callable[[], object], what: str, seconds: float = 180) -> None:
+def wait_for(happened: Callable[[], object], what: str, seconds: float = 300) -> None:
     end = time.monotonic() + seconds
     while not happened():
         if time.monotonic() > end:
@@ -277,7 +277,7 @@ class Deployment:
                 process.kill()
                 process.wait()
         try:
-            wait_for(lambda: not processes_of(self.home), "processes of the deployment to end", 20)
+            wait_for(lambda: not processes_of(self.home), "processes of the deployment to end", 60)
         finally:
             for pid in processes_of(self.home):
                 os.kill(pid, signal.SIGKILL)
