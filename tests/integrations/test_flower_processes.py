@@ -31,6 +31,13 @@ ROOT = Path(__file__).parents[2]
 BIN = Path(sysconfig.get_path("scripts"))
 DIM = 4000
 
+# Flower's processes interrupt themselves to end. A shell starts background commands with interrupts ignored, and the
+# processes they start inherit that.
+HEARS_INTERRUPTS = [
+    *(sys.executable, "-c"),
+    "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); os.execv(sys.argv[1], sys.argv[1:])",
+]
+
 PROJECT = """
 [build-system]
 requires = ["hatchling"]
@@ -198,14 +205,30 @@ class Deployment:
     def start(self, name: str, *command: str | Path) -> None:
         with (self.folder / f"{name}.log").open("ab") as log:
             self.processes[name] = subprocess.Popen(
-                command, env=self.environment, cwd=self.folder, stdout=log, stderr=log, start_new_session=True
+                [*HEARS_INTERRUPTS, *command],
+                env=self.environment,
+                cwd=self.folder,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
             )
 
     def kill(self, name: str) -> None:
-        """kill -9; what the process had started notices, and ends too."""
+        """kill -9."""
         process = self.processes.pop(name)
         process.kill()
         process.wait()
+
+    def kill_superlink(self) -> None:
+        """kill -9 of the SuperLink and of the ServerApp that it had started, as when their machine goes down.
+
+        A ServerApp ends by itself when what started it is gone from the process table, which takes an init that reaps.
+        """
+        self.kill("superlink")
+        while running := self.server_apps():
+            for pid in running:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
 
     def log(self, name: str) -> str:
         return (self.folder / f"{name}.log").read_text(errors="replace")
@@ -267,7 +290,7 @@ class Deployment:
         wait_for(lambda: len(self.rounds) >= count, f"round {count}; the run says\n{self.log('run')}")
 
     def stop(self) -> None:
-        """End it all, nodes first, and see that no process is left."""
+        """End it all, nodes first, and leave no process."""
         for name in ("run", "node0", "node1", "node2", "node3", "superlink"):
             process = self.processes.pop(name, None)
             if process is not None:
@@ -276,11 +299,12 @@ class Deployment:
                     process.wait(15)
                 process.kill()
                 process.wait()
-        try:
-            wait_for(lambda: not processes_of(self.home), "processes of the deployment to end", 60)
-        finally:
-            for pid in processes_of(self.home):
-                os.kill(pid, signal.SIGKILL)
+        with suppress(AssertionError):
+            wait_for(lambda: not processes_of(self.home), "processes of the deployment to end", 10)
+        while left := processes_of(self.home):
+            for pid in left:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
 
 
 @pytest.fixture
@@ -336,9 +360,8 @@ def test_a_deployment_with_tls_and_node_authentication_goes_on_whatever_befalls_
 
     # The SuperLink is killed in the fourth round. Flower's rounds begin again with a new run; ours go on, with what was
     # learnt of each node.
-    deployment.kill("superlink")
+    deployment.kill_superlink()
     deployment.kill("run")
-    wait_for(lambda: not deployment.server_apps(), "the ServerApp to notice")
     garbage.unlink()
     deployment.start_superlink()
     deployment.start_run(rounds=1)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
 from sparsemean.blocks import Blocks
+from sparsemean.kernels import add_scaled
 from sparsemean.kernels.carry import CANCELLED
 from sparsemean.payload import Doubles, Floats, Ints
 from sparsemean.tree import Tree, array_in, names_in
@@ -35,6 +36,16 @@ class ColumnSums:
             moved = self._blocks.spread(change) * row
             self.sums += moved
             self.repair(np.flatnonzero(np.abs(self.sums) < CANCELLED * np.abs(moved)), column)
+
+    def begin(self, weights: Mapping[str, Doubles], row: Callable[[str], Floats | None]) -> None:
+        """These nodes and no others: O(d) for each that has a row, and nothing cancels."""
+        self.weights = {node: weight for node, weight in weights.items() if np.any(weight)}
+        self.sums = np.zeros(self._blocks.dim)
+        for node, weight in self.weights.items():
+            values = row(node)
+            if values is not None:
+                for here, factor in zip(self._blocks.slices, weight.tolist(), strict=True):
+                    add_scaled()(values[here], factor, self.sums[here])
 
     def carry(self, node: str, coordinates: Ints, before: Doubles, after: Floats, column: Column) -> None:
         """Carry a change of the node's row at these coordinates into the sums; ``column`` knows of it already."""

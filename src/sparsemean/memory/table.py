@@ -72,16 +72,24 @@ class Table(Recollection):
         return 0.0 if row is None else row.values()
 
     def mean(self, weights: Mapping[str, Doubles]) -> Doubles:
-        for node in [node for node in self._present.weights if node not in weights]:
-            self._reweigh(self._present, node, np.zeros(len(self._blocks.sizes)))
-        for node, weight in weights.items():
-            self._reweigh(self._present, node, weight)
+        before, none = self._present.weights, np.zeros(len(self._blocks.sizes))
+        changed = {node: weights.get(node, none) for node in before if node not in weights}
+        changed |= {node: weight for node, weight in weights.items() if np.any(weight != before.get(node, none))}
+        if len(changed) > len(weights):
+            self._present.begin(weights, self._values)
+        else:
+            for node, weight in changed.items():
+                self._reweigh(self._present, node, weight)
         total = np.sum(list(weights.values()), axis=0)
         inverse = np.divide(1.0, total, out=np.zeros_like(total), where=total > 0)
         mean = np.empty(self._blocks.dim)
         for here, factor in zip(self._blocks.slices, inverse.tolist(), strict=True):
             add_scaled()(self._present.sums[here], factor, mean[here], True)
         return mean
+
+    def _values(self, node: str) -> Floats | None:
+        row = self._rows.get(node)
+        return None if row is None else row.values()
 
     def _reweigh(self, sums: ColumnSums, node: str, weight: Doubles) -> None:
         row = self._rows.get(node)
