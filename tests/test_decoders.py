@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from copy import deepcopy
 
 import numpy as np
 import pytest
@@ -29,7 +30,8 @@ def round_of(nodes: int, blocks: tuple[int, ...] = (DIM,), weights: Doubles | No
 
 def innovation(decoder: sm.Decoder, totals: RoundTotals, share: float | None) -> Doubles:
     shares = () if share is None else (share,)
-    return decoder.innovation(totals, shares, (Belief(),) * len(totals.blocks.sizes))
+    """Of a copy: it may stand where the sums were."""
+    return decoder.innovation(deepcopy(totals), shares, (Belief(),) * len(totals.blocks.sizes))
 
 
 def beta_over_t(T, m: int, n: int) -> float:

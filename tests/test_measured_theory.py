@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from copy import deepcopy
 from dataclasses import dataclass
 from functools import cache
 
@@ -89,7 +90,7 @@ class Trials:
 
     def decoded(self, decoder: sm.Decoder, totals: RoundTotals) -> Doubles:
         """The decoder's estimate of every trial: shape (trials, dim)."""
-        return decoder.innovation(totals, (self.share,), (Belief(),)).reshape(self.dim, -1).T
+        return decoder.innovation(deepcopy(totals), (self.share,), (Belief(),)).reshape(self.dim, -1).T
 
 
 def squared_errors(estimates: Doubles, truth: Doubles) -> Doubles:

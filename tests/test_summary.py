@@ -13,6 +13,7 @@ import sparsemean as sm
 from sparsemean.blocks import Blocks
 from sparsemean.journal.written_tree import read_tree, written
 from sparsemean.kept import Kept, kept
+from sparsemean.levels import Levels
 from sparsemean.payload import Part
 from sparsemean.rounds import Rounds
 from sparsemean.summary import Summary
@@ -56,7 +57,8 @@ def totals_of(lo: int, hi: int) -> RoundTotals:
         at = np.sort(random.choice(LAYERS.dim, 30_000, replace=False))
         values, noise = random.normal(size=at.size), random.random(at.size)
         here = (at >= lo) & (at < hi)
-        totals.add(np.array([1.0, 2.0, float(node)]), [Part(at[here] - lo, values[here], 3.0, noise[here])], node % 2)
+        part = Part(at[here] - lo, values[here], 3.0, Levels(noise[here], 1, noise[here].size))
+        totals.add(np.array([1.0, 2.0, float(node)]), [part], node % 2)
     return totals
 
 

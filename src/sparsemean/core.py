@@ -25,6 +25,7 @@ from sparsemean.kernels.sample import (
     stream_index,
     stream_word,
 )
+from sparsemean.levels import Levels
 from sparsemean.memory import Arrival, Memory, Nothing, Recollection, Setting
 from sparsemean.memory import Facts as MemoryFacts
 from sparsemean.payload import Doubles, Ints, Layout, Part, Payload
@@ -58,6 +59,7 @@ __all__ = [
     "Journal",
     "Key",
     "Layout",
+    "Levels",
     "Memory",
     "MemoryFacts",
     "Nothing",

@@ -52,7 +52,10 @@ class Decoder(ABC):
 
     @abstractmethod
     def innovation(self, totals: RoundTotals, shares: Shares, beliefs: tuple[Belief, ...]) -> Doubles:
-        """Estimated weighted mean of x − expectation, 0 in a block without weight: a new array, free to write to."""
+        """Estimated weighted mean of x − expectation, 0 in a block without weight, free to write to.
+
+        It may stand where the sums were, so that the totals are spent.
+        """
 
 
 def _inverse(weight: Doubles) -> Doubles:
@@ -87,10 +90,10 @@ class Mean(Decoder):
         return "one"
 
     def innovation(self, totals: RoundTotals, shares: Shares, beliefs: tuple[Belief, ...]) -> Doubles:
-        mean, sums = np.empty(totals.blocks.dim), totals.sums
+        sums = totals.sums
         for here, inverse in zip(totals.blocks.slices, _inverse(totals.weight).tolist(), strict=True):
-            add_scaled()(sums[here], inverse, mean[here], True)
-        return mean
+            add_scaled()(sums[here], inverse, sums[here], True)
+        return sums
 
 
 @dataclass(frozen=True)
@@ -137,18 +140,19 @@ class Spatial(Decoder):
         return self.weighting if self.weighting is not None else self.table
 
     def innovation(self, totals: RoundTotals, shares: Shares, beliefs: tuple[Belief, ...]) -> Doubles:
-        scaled = np.empty(totals.blocks.dim)
-        start = 0
-        weights = totals.weight.tolist()
-        for size, nodes, weight, known in zip(
-            totals.blocks.sizes, totals.class_nodes.T.tolist(), weights, beliefs, strict=True
-        ):
-            here = slice(start, start + size)
-            T = self.T(known, sum(nodes))
-            if any(nodes) and T is not None:
-                for i, gain in enumerate(_gains(T, tuple(nodes), shares)):
-                    reweigh()(gain / weight, totals.counts[here], totals.class_sums[i, here], scaled[here], i == 0)
-            else:
+        scaled = totals.class_sums[0] if len(totals.class_sums) == 1 else np.empty(totals.blocks.dim)
+        gains = [  # all of them before anything is written: a table may be too short
+            self._gains(tuple(nodes), shares, known)
+            for nodes, known in zip(totals.class_nodes.T.tolist(), beliefs, strict=True)
+        ]
+        for here, of_block, weight in zip(totals.blocks.slices, gains, totals.weight.tolist(), strict=True):
+            for i, gain in enumerate(of_block):
+                reweigh()(gain / weight, totals.counts[here], totals.class_sums[i, here], scaled[here], i == 0)
+            if not of_block:
                 scaled[here] = 0.0
-            start += size
         return scaled
+
+    def _gains(self, nodes: tuple[int, ...], shares: Shares, known: Belief) -> tuple[Doubles, ...]:
+        """For each class and count; none where nothing is to be had of a block."""
+        T = self.T(known, sum(nodes))
+        return _gains(T, nodes, shares) if any(nodes) and T is not None else ()

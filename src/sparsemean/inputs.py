@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,8 @@ from sparsemean.wire.values import LARGEST
 
 LARGEST_WEIGHT = 1e30
 LONGEST_NAME = 256
+
+Item = TypeVar("Item")
 
 
 def node_name(node: str) -> str:
@@ -107,3 +109,24 @@ def payload_pairs(
             if not isinstance(pair, tuple | list) or len(pair) != 2:
                 raise InvalidInput("payloads are pairs of node and bytes, a dict of them, or a folder")
             yield pair[0], pair[1]
+
+
+def lists_of(size: int, items: Iterable[Item]) -> Iterator[list[Item]]:
+    """So many at a time; where the items fail, those before come first.
+
+    >>> list(lists_of(2, "abc"))
+    [['a', 'b'], ['c']]
+    """
+    some: list[Item] = []
+    try:
+        for item in items:
+            some.append(item)
+            if len(some) == size:
+                yield some
+                some = []
+    except Exception:
+        if some:
+            yield some
+        raise
+    if some:
+        yield some

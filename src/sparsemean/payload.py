@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from sparsemean.kernels import Sample
 from sparsemean.kernels.sample import drawn
+from sparsemean.levels import Levels
 
 Floats = npt.NDArray[np.floating[Any]]
 Doubles = npt.NDArray[np.float64]
@@ -27,7 +28,7 @@ class Part:
     where: Ints | Sample  # a sample stays undrawn until somebody asks for its coordinates
     values: Floats
     scale: float = 1.0
-    noise: Floats | float = 0.0
+    noise: Levels | float = 0.0
 
     @cached_property
     def coordinates(self) -> Ints:
@@ -49,7 +50,7 @@ class Payload:
     def held_bytes(self) -> int:
         """What it takes while it waits: few-bit values are long by then."""
         arrays = (array for part in self.parts for array in (part.where, part.values, part.noise))
-        return sum(array.nbytes for array in arrays if isinstance(array, np.ndarray))
+        return sum(array.nbytes for array in arrays if isinstance(array, np.ndarray | Levels))
 
     def dense(self, dim: int) -> Doubles:
         """The vector this payload stands for.

@@ -216,15 +216,18 @@ class Rounds:
         weight = np.sum(list(counted.values()), axis=0)
         before = self._likeness.tolist()
         beliefs = tuple(Belief(*known) for known in zip(before, shown.tolist(), strict=True))
-        innovation = decoder.innovation(totals, shares, beliefs)
-        if self.missing == "carry":
-            present = np.divide(totals.weight, weight, out=np.zeros_like(weight), where=weight > 0)
-            innovation = innovation * self._blocks.spread(present)
         T = [decoder.T(known, n) for known, n in zip(beliefs, summary.nodes.tolist(), strict=True)]
         how_good = quality(summary, shares, T, weight, self.run.dim)
         self._warn(how_good.feedback)
+        remembered = self.memory.mean(counted)
+        mean = decoder.innovation(totals, shares, beliefs)  # the totals are spent: nothing may fail from here on
+        if self.missing == "carry":
+            present = np.divide(totals.weight, weight, out=np.zeros_like(weight), where=weight > 0)
+            mean *= self._blocks.spread(present)
+        if not (isinstance(remembered, float) and remembered == 0.0):
+            mean += remembered
         return Estimate(
-            mean=self._with_memory(innovation, counted),
+            mean=mean,
             round=self.round,
             nodes=tuple(self.accepted),
             counts=totals.counts,
@@ -234,11 +237,6 @@ class Rounds:
             correlation=how_good.correlation,
             rounding=how_good.rounding,
         )
-
-    def _with_memory(self, innovation: Doubles, weights: Mapping[str, Doubles]) -> Doubles:
-        """In place, and without a pass over it where nothing is remembered."""
-        mean = self.memory.mean(weights)
-        return innovation if isinstance(mean, float) and mean == 0.0 else np.add(mean, innovation, out=innovation)
 
     def _shown(self, summary: Summary) -> Doubles:
         """How alike the news of this round is; as before where it does not tell, or nobody wants to know."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import threading
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Self, TypeVar
@@ -17,7 +17,8 @@ from sparsemean.clip import Clip
 from sparsemean.decoders import Belief
 from sparsemean.errors import DamagedJournal, InvalidInput, JournalError, RoundFull, SparseMeanError, WrongRound
 from sparsemean.fingerprint import fingerprint
-from sparsemean.inputs import node_name, payload_pairs, round_number, weight_of
+from sparsemean.inputs import lists_of, node_name, payload_pairs, round_number, weight_of
+from sparsemean.kernels import cores, spread
 from sparsemean.payload import Doubles
 from sparsemean.reports import RoundReport
 from sparsemean.results import Estimate, Receipt
@@ -33,7 +34,9 @@ if TYPE_CHECKING:
 
 Weight = float | Sequence[float] | Doubles
 Ended = TypeVar("Ended", bound=Estimate | None)
+LEAST_BATCH = 1 << 25
 BATCH = 256  # payloads that accept_many takes at once
+WORTH_A_THREAD = 1 << 18  # bytes of a payload, the checksum of which takes longer than a thread does to begin
 BOOKKEEPING = 1 << 11  # bytes that any node takes, whatever is remembered of it
 WEIGHTS = 4  # of each block that are held for a node
 
@@ -45,6 +48,9 @@ class Server:
 
     ``missing`` says what nodes count for that were heard before but not in this round: "drop", nothing, the mean is
     of those present; "carry", their remembered vectors stand in for them, with their last weight.
+
+    Payloads wait in memory up to ``batch_bytes``, by default as many as the totals of a round take or 32 MiB, and are
+    then added to them in one pass.
 
     ``journal`` is a folder that makes rounds durable: a server of the same run goes on from it where the last one
     stopped, however it stopped. With durability "accept" a receipt means that the payload survives a power cut; with
@@ -68,7 +74,7 @@ class Server:
         run: Run,
         missing: str = "drop",
         round: int = 0,
-        batch_bytes: int = 1 << 25,
+        batch_bytes: int | None = None,
         journal: Path | str | None = None,
         durability: str = "accept",
         memory_bytes: int = 1 << 34,
@@ -87,7 +93,8 @@ class Server:
         self.missing = missing
         self._clip = clip
         self._on_round = tuple(on_round)
-        self._first_round, self._batch_bytes = round_number(round), batch_bytes
+        self._first_round = round_number(round)
+        self._batch_bytes = max(LEAST_BATCH, 12 * run.dim) if batch_bytes is None else batch_bytes
         self._rounds = self._begun()
         self._unsound = False
         self._most_nodes = self._room(whole(memory_bytes, "memory_bytes", 1), journal is not None)
@@ -154,12 +161,10 @@ class Server:
         waiting: list[tuple[int, Offer]] = []
         room = self._batch_bytes
         try:
-            for node, blob in payload_pairs(payloads):
-                try:
-                    offer = self._offer(self._rounds, node, blob, given.get(node, 1.0))
-                except SparseMeanError as refused:
-                    self._tally.refuse(refused)
-                    answers.append((node, refused))
+            for node, offer in self._offers(payload_pairs(payloads), given):
+                if isinstance(offer, SparseMeanError):
+                    self._tally.refuse(offer)
+                    answers.append((node, offer))
                     continue
                 waiting.append((len(answers), offer))
                 answers.append((node, offer.receipt))
@@ -170,6 +175,23 @@ class Server:
         finally:
             self._answer(waiting, answers)
         return answers
+
+    def _offers(
+        self, pairs: Iterable[tuple[str, bytes]], weights: Mapping[str, Weight]
+    ) -> Iterator[tuple[str, Offer | SparseMeanError]]:
+        """Each payload opened, or why it cannot be; large ones as many at a time as there are cores."""
+
+        def opened(pair: tuple[str, bytes]) -> Offer | SparseMeanError:
+            try:
+                return self._offer(self._rounds, *pair, weights.get(pair[0], 1.0))
+            except SparseMeanError as refused:
+                return refused
+
+        size = self.run.payload_bytes
+        at_once = min(cores(), max(1, self._batch_bytes // size)) if size > WORTH_A_THREAD else 1
+        for some in lists_of(at_once, pairs):
+            for (node, _), offer in zip(some, spread(opened, some, at_once), strict=True):
+                yield node, offer
 
     def _answer(self, waiting: list[tuple[int, Offer]], answers: list[tuple[str, Receipt | SparseMeanError]]) -> None:
         found = self._admit([offer for _, offer in waiting])

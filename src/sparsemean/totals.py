@@ -66,7 +66,7 @@ class RoundTotals:
             if self.moments:
                 self.class_squares[of_class] += self.blocks.sums_at(chosen, y * y)
                 self._add_powers(chosen, y)
-                if np.any(part.noise):
+                if part.noise != 0.0:
                     self.class_noise[of_class] += self._noise(weight, part)
 
     def _add_powers(self, chosen: Ints, y: Doubles) -> None:
@@ -106,14 +106,17 @@ class RoundTotals:
         values, scale = [part.values for part in parts], parts[0].scale
         fold()(into, Batch(samples, values, expected, weights, self.blocks.starts, scale, blend), threads_for(samples))
         for weight, part in zip(weights, parts, strict=True):
-            if moments and np.any(part.noise):
+            if moments and part.noise != 0.0:
                 self.class_noise[of_class] += self._noise(weight, part)
 
     def _noise(self, weight: Doubles, part: Part) -> Doubles:
-        if len(self.blocks.sizes) == 1:
-            total = np.array([np.sum(np.broadcast_to(part.noise, part.values.shape), dtype=np.float64)])
+        """Σ of its variance over the values of a part, per block."""
+        if isinstance(part.noise, float):
+            total = part.noise * self.blocks.sums_at(part.coordinates, np.ones(part.values.size))
+        elif len(self.blocks.sizes) == 1:
+            total = np.array([part.noise.sum()])
         else:
-            total = self.blocks.sums_at(part.coordinates, np.broadcast_to(part.noise, part.values.shape))
+            total = self.blocks.sums_at(part.coordinates, np.asarray(part.noise))
         noise: Doubles = (weight * part.scale) ** 2 * total
         return noise
 

@@ -11,6 +11,7 @@ from sparsemean.kernels.restore import restore
 from sparsemean.kernels.reweigh import reweigh
 from sparsemean.kernels.sample import Sample, draw
 from sparsemean.kernels.scatter import scatter
+from sparsemean.kernels.spread import cores, spread
 
 __all__ = [
     "Batch",
@@ -22,6 +23,7 @@ __all__ = [
     "Totals",
     "add_scaled",
     "carry",
+    "cores",
     "draw",
     "fit_sums",
     "fold",
@@ -33,5 +35,6 @@ __all__ = [
     "restore",
     "reweigh",
     "scatter",
+    "spread",
     "threads_for",
 ]

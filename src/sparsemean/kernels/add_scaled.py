@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from sparsemean.kernels.choose import ARRAYS, fastest
 
+Floats: TypeAlias = npt.NDArray[np.floating[Any]]
 Doubles: TypeAlias = npt.NDArray[np.float64]
-AddScaled: TypeAlias = Callable[[Doubles, float, Doubles, bool], None]
+AddScaled: TypeAlias = Callable[[Floats, float, Doubles, bool], None]
 
 
-def add_scaled_numpy(sums: Doubles, factor: float, out: Doubles, anew: bool = False) -> None:
+def add_scaled_numpy(sums: Floats, factor: float, out: Doubles, anew: bool = False) -> None:
     """out += factor · sums, or out = factor · sums if it is written ``anew``."""
     if anew:
         np.multiply(sums, factor, out=out)

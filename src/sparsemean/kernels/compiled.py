@@ -15,10 +15,11 @@ import numpy as np
 from sparsemean.kernels.carry import CANCELLED, Changes, Columns
 from sparsemean.kernels.fit_sums import Fit
 from sparsemean.kernels.fold import Batch, Blend, Totals
-from sparsemean.kernels.jit import Array, nb, spread
+from sparsemean.kernels.jit import Array, nb
 from sparsemean.kernels.jit import entry as _entry
 from sparsemean.kernels.jit import inner as _inner
 from sparsemean.kernels.sample import RANKED, STRIDE, Sample
+from sparsemean.kernels.spread import spread
 
 _PART = 64  # blocks in one go of a thread, however many threads: sums over parts must not depend on them
 _LANES = 64  # drawn at a time, so that no rest of a loop is done one by one
@@ -181,15 +182,25 @@ def _addresses(arrays: Sequence[Array | None], size: int) -> tuple[Array, Array]
 
 @_entry
 def _restore(a: Any, b: Any, codes: Array, steps: Array, group: int, levels: int, out: Array) -> None:
+    """Group by group, which is even, and pair by pair, so that the inner loop is one of vectors."""
     low = (1 - levels) / 2
-    for pair in range((codes.size + 1) // 2):
-        word = _mixed(_mixed(a + (np.uint64(pair) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)) ^ b)
-        for half in range(2):
-            i = 2 * pair + half
-            if i < codes.size:
-                uniform = (np.float64(word & np.uint64(0xFFFFFFFF)) + 0.5) * 2.0**-32
-                out[i] = steps[i // group] * ((codes[i] + low) - (uniform - 0.5))
-                word >>= np.uint64(32)
+    for number in range(steps.size):
+        step, first = steps[number], number * group
+        some, here, count = codes[first : first + group], out[first : first + group], min(group, codes.size - first)
+        start = np.uint64(first // 2 + 1)
+        for pair in range(count // 2):
+            word = _drawn_word(a, b, start + np.uint64(pair))
+            here[2 * pair] = step * ((some[2 * pair] + low) - _dither(word & np.uint64(0xFFFFFFFF)))
+            here[2 * pair + 1] = step * ((some[2 * pair + 1] + low) - _dither(word >> np.uint64(32)))
+        if count % 2:
+            word = _drawn_word(a, b, start + np.uint64(count // 2))
+            here[count - 1] = step * ((some[count - 1] + low) - _dither(word & np.uint64(0xFFFFFFFF)))
+
+
+@_inner
+def _dither(half: Any) -> float:
+    """U − ½, U = (w + ½) / 2³²."""
+    return (np.float64(half) + 0.5) * 2.0**-32 - 0.5
 
 
 @_entry
@@ -612,7 +623,12 @@ def _bits(n: int) -> int:
 
 @_inner
 def _word(one: _One, index: Any) -> Any:
-    return _mixed(_mixed(one.a + (index + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)) ^ one.b)
+    return _drawn_word(one.a, one.b, index + np.uint64(1))
+
+
+@_inner
+def _drawn_word(a: Any, b: Any, number: Any) -> Any:
+    return _mixed(_mixed(a + number * np.uint64(0x9E3779B97F4A7C15)) ^ b)
 
 
 @_inner

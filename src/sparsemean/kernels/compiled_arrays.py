@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-import os
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from sparsemean.kernels.jit import Array, spread
+from sparsemean.kernels.jit import Array
 from sparsemean.kernels.jit import entry as _entry
 from sparsemean.kernels.jit import inner as _inner
+from sparsemean.kernels.spread import cores, spread
 
 _PIECE = 1 << 18  # coordinates in one go, however many threads: sums over pieces must not depend on them
 _TRIED = 1 << 14  # entries from which is guessed where the k largest begin
@@ -89,7 +89,7 @@ def _pieces(size: int) -> list[tuple[int, int]]:
 
 def _threads(size: int) -> int:
     """All cores where there are pieces enough."""
-    return (os.cpu_count() or 1) if size >= 4 * _PIECE else 1
+    return cores() if size >= 4 * _PIECE else 1
 
 
 # --- loops ----------------------------------------------------------------------------------------

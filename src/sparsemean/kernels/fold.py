@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import os
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
@@ -12,6 +11,7 @@ import numpy.typing as npt
 
 from sparsemean.kernels.choose import fastest
 from sparsemean.kernels.sample import Integers, Sample, sample_numpy
+from sparsemean.kernels.spread import cores
 
 Floats: TypeAlias = npt.NDArray[np.floating[Any]]
 Doubles: TypeAlias = npt.NDArray[np.float64]
@@ -117,7 +117,7 @@ def _add(totals: Totals, size: int, chosen: Integers, layer: Integers, y: Double
 def threads_for(samples: Sequence[Sample]) -> int:
     """All cores for a batch that takes longer than starting threads does."""
     values = samples[0].k * len(samples) if samples else 0
-    return (os.cpu_count() or 1) if values >= WORTH_THREADS else 1
+    return cores() if values >= WORTH_THREADS else 1
 
 
 @functools.cache

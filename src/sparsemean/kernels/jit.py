@@ -1,9 +1,8 @@
-"""How the numba twins are compiled, kept on disk, and spread over threads; imported by them alone."""
+"""How the numba twins are compiled and kept on disk; imported by them alone."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 import numba.extending
@@ -25,11 +24,3 @@ def entry(function: Function) -> Function:
         return cast(Function, nb.njit(nogil=True, error_model="numpy", cache=True)(function))
     except RuntimeError:  # no folder can be written, as in a sealed container
         return inner(function)
-
-
-def spread(work: Callable[[Any], Any], pieces: Sequence[Any], threads: int) -> list[Any]:
-    """The results in order, by so many threads: Python's, since numba's own do not survive a fork."""
-    if threads == 1 or len(pieces) == 1:
-        return [work(piece) for piece in pieces]
-    with ThreadPoolExecutor(threads) as pool:
-        return list(pool.map(work, pieces))

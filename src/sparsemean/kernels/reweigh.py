@@ -17,10 +17,12 @@ Reweigh: TypeAlias = Callable[[Doubles, Counts, Doubles, Doubles, bool], None]
 
 
 def reweigh_numpy(factors: Doubles, counts: Counts, sums: Doubles, out: Doubles, anew: bool = False) -> None:
-    """out += factors[counts] · sums, where ``out`` counts as 0 if it is written ``anew``."""
+    """out += factors[counts] · sums, where ``out``, which may be ``sums``, counts as 0 if it is written ``anew``."""
     if anew:
-        out[:] = 0.0
-    out += factors[counts] * sums
+        np.multiply(factors[counts], sums, out=out)
+        out += 0.0  # not −0
+    else:
+        out += factors[counts] * sums
 
 
 @functools.cache

@@ -45,7 +45,7 @@ class ColumnSums:
             values = row(node)
             if values is not None:
                 for here, factor in zip(self._blocks.slices, weight.tolist(), strict=True):
-                    add_scaled()(values[here], factor, self.sums[here])
+                    add_scaled()(values[here], factor, self.sums[here], False)
 
     def carry(self, node: str, coordinates: Ints, before: Doubles, after: Floats, column: Column) -> None:
         """Carry a change of the node's row at these coordinates into the sums; ``column`` knows of it already."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from sparsemean.errors import MalformedPayload
+from sparsemean.levels import Levels
 from sparsemean.payload import Floats, Layout, Part
 from sparsemean.sampling import Key, sample_of
 from sparsemean.wire import coordinates
@@ -72,7 +73,7 @@ def _pack_levelled(sent: Floats, kind: ValueKind, key: Key) -> bytes:
     )
 
 
-def _unpack_levelled(reader: Reader, count: int, kind: ValueKind, key: Key) -> tuple[Floats, Floats | float]:
+def _unpack_levelled(reader: Reader, count: int, kind: ValueKind, key: Key) -> tuple[Floats, Levels | float]:
     if count == 0:
         return np.empty(0, kind.dtype), 0.0
     level, _ = _of_level(kind).unpack(reader, 1, key)
@@ -88,5 +89,5 @@ def _unpack_levelled(reader: Reader, count: int, kind: ValueKind, key: Key) -> t
             raise MalformedPayload("the common level is not the smallest magnitude")
         return sent, of_larger
     noise = np.zeros(count)  # larger values may be rounded below the level, which itself is exact
-    noise[larger] = of_larger
-    return sent, noise
+    noise[larger] = np.asarray(of_larger)
+    return sent, Levels(noise, 1, count)

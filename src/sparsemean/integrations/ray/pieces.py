@@ -13,6 +13,7 @@ import numpy.typing as npt
 import sparsemean as sm
 from sparsemean.core import (
     Layout,
+    Levels,
     Part,
     Payload,
     Sample,
@@ -63,7 +64,7 @@ class Piece:
                 key = run.key(receipt.node, receipt.round).child(layout.part)
                 key = key.shared() if layout.where == "shared" else key
                 at = coordinates_between(key, run.dim, layout.count, lo, hi)[0] - lo
-            noise = sent.noise if isinstance(sent.noise, float) else np.array(sent.noise)
+            noise = sent.noise if isinstance(sent.noise, float) else Levels(np.array(sent.noise), 1, sent.noise.size)
             parts.append(Part(at, np.array(sent.values), layout.scale, noise))
         return Payload(tuple(parts), self.choice)
 
@@ -104,6 +105,6 @@ def _cut(part: Part, layout: Layout, bounds: Sequence[int]) -> Iterator[Sent]:
         ends = np.searchsorted(part.where, bounds).tolist()
     for start, end in pairwise(ends):
         here = slice(start, end)
-        noise = part.noise[here] if isinstance(part.noise, np.ndarray) else part.noise
+        noise = part.noise if isinstance(part.noise, float) else np.asarray(part.noise)[here]
         listed = isinstance(part.where, np.ndarray) and not layout.fixed
         yield Sent(part.values[here], noise, part.coordinates[here] if listed else None)

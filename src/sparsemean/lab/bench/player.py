@@ -50,7 +50,8 @@ class Player:
 
     def decode(self, blobs: list[bytes]) -> list[Receipt]:
         """The whole round at the server: accept each (checksum, finite check), decode, close."""
-        receipts = [self.server.accept(client.node, blob) for client, blob in zip(self.clients, blobs, strict=True)]
+        answers = self.server.accept_many(zip((client.node for client in self.clients), blobs, strict=True))
+        receipts = [answer for _, answer in answers if isinstance(answer, Receipt)]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DivergenceWarning)  # how good the mean gets is not the question here
             self.server.close_round()

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from sparsemean.errors import InvalidInput, MalformedPayload, NonFiniteValues
 from sparsemean.kernels import restore
+from sparsemean.levels import Levels
 from sparsemean.payload import Doubles, Floats
 from sparsemean.sampling import Key, stream_of
 from sparsemean.wire.reader import Reader
@@ -84,7 +85,7 @@ class Dithered(ValueKind):
             codes *= _each(nonzero, slice(0, values.size))
         return scales.tobytes() + bits.pack(codes, self.bits)
 
-    def unpack(self, reader: Reader, count: int, key: Key) -> tuple[Floats, Floats]:
+    def unpack(self, reader: Reader, count: int, key: Key) -> tuple[Floats, Levels]:
         """The next ``count`` values, and s²/12 for each: exact, and independent of the values, given the scale."""
         body = Reader(reader.take(self.size(count)))  # all of it is there before anything is allocated
         scales = np.frombuffer(body.take(2 * _groups(count)), "<u2")
@@ -101,7 +102,7 @@ class Dithered(ValueKind):
             if np.any(codes[zero]):
                 raise MalformedPayload("a group of scale 0 has codes other than 0")
             values[zero] = 0.0  # not −0
-        return values, _each(steps * steps / 12.0, slice(0, count))
+        return values, Levels(steps * steps / 12.0, GROUP, count)
 
 
 def _groups(count: int) -> int:

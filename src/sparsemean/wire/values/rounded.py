@@ -8,6 +8,7 @@ from typing import ClassVar, final
 import numpy as np
 
 from sparsemean.errors import InvalidInput, NonFiniteValues
+from sparsemean.levels import Levels
 from sparsemean.payload import Doubles, Floats
 from sparsemean.sampling import Key
 from sparsemean.wire.reader import Reader
@@ -58,14 +59,13 @@ class Rounded(ValueKind):
             packed[part] = self.format.narrow(rounded(some, self.format.spacing(some), uniform))
         return packed.tobytes()
 
-    def unpack(self, reader: Reader, count: int, key: Key) -> tuple[Floats, Floats]:
+    def unpack(self, reader: Reader, count: int, key: Key) -> tuple[Floats, Levels]:
         """The next ``count`` values; no key is needed.
 
         Their noise has variance f(1 − f)u², and f is known to the sender alone: said is the average over f, u²/6, with
         the spacing u at the value that came.
         """
         bits = np.frombuffer(reader.take(self.size(count)), "<u2")
-        values = self.format.widen(bits)
-        if not np.all(np.abs(values) <= self.format.largest):
+        if np.max(bits & np.uint16(0x7FFF), initial=0) > self.format.largest_bits:
             raise NonFiniteValues("values must be finite; the node should check its vector")
-        return values, self.format.noise_at(bits)
+        return self.format.widen(bits), self.format.noise_at(bits)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sparsemean.levels import Levels
 from sparsemean.payload import Doubles
 
 Shorts = npt.NDArray[np.uint16]
@@ -40,10 +41,15 @@ class Sixteen:
         spacing: Doubles = (np.maximum(exponent, self.lowest) - self.fraction + 1023 << 52).view(np.float64)
         return spacing
 
-    def noise_at(self, bits: Shorts) -> Doubles:
+    @cached_property
+    def largest_bits(self) -> int:
+        """The bits of the largest number; those of NaN and infinity are beyond it."""
+        return int(self.narrow(np.array([self.largest]))[0])
+
+    def noise_at(self, bits: Shorts) -> Levels:
         """u²/6 for numbers of the format, by their exponents alone."""
-        noise: Doubles = np.take(self._noise, (bits >> self.fraction) & np.uint16(self._noise.size - 1))
-        return noise
+        exponents = (bits >> self.fraction) & np.uint16(self._noise.size - 1)
+        return Levels(self._noise, exponents.astype(np.uint8), bits.size)
 
     @cached_property
     def _noise(self) -> Doubles:

@@ -1,0 +1,36 @@
+"""Work for several threads: in order, with its errors, and also in a process that was forked."""
+
+from __future__ import annotations
+
+import multiprocessing
+import threading
+
+import pytest
+
+from sparsemean.kernels import spread
+
+
+def squared(number: int) -> int:
+    if number < 0:
+        raise ValueError("negative")
+    return number * number
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_results_come_in_order_and_errors_come_out(threads: int) -> None:
+    assert spread(squared, range(50), threads) == [number**2 for number in range(50)]
+    with pytest.raises(ValueError, match="negative"):
+        spread(squared, [1, -1, 2], threads)
+    assert spread(squared, [], threads) == []
+
+
+def test_threads_are_kept() -> None:
+    names = {name for _ in range(5) for name in spread(lambda _: threading.current_thread().name, range(8), 2)}
+    assert len(names) <= 2
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_process_has_threads_of_its_own() -> None:
+    spread(squared, range(4), 2)
+    with multiprocessing.get_context("fork").Pool(1) as pool:
+        assert pool.apply_async(spread, (squared, range(4), 2)).get(timeout=30) == [0, 1, 4, 9]
