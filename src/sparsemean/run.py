@@ -63,11 +63,10 @@ class Run:
         object.__setattr__(self, "blocks", sizes)
         _ = self.layouts  # refuses a k that does not fit the dimension
 
-    @cached_property
+    @property
     def encoders(self) -> tuple[encoders.Encoder, ...]:
         """What a node may encode with: one encoder, or those of a OneOf."""
-        encoder = self.scheme.encoder
-        return encoder.encoders if isinstance(encoder, encoders.OneOf) else (encoder,)
+        return self.scheme.encoder.choices
 
     @cached_property
     def layouts(self) -> tuple[tuple[Layout, ...], ...]:

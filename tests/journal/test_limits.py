@@ -13,6 +13,7 @@ import pytest
 
 import sparsemean as sm
 from sparsemean.journal import contents
+from sparsemean.memory.table import Table
 from sparsemean.server import BOOKKEEPING, WEIGHTS
 
 DIM = 500
@@ -136,6 +137,21 @@ def test_every_scheme_counts_what_it_keeps_of_a_node():
         assert (sm.Server(run)._rounds.memory.node_bytes >= DIM) == per_node
 
 
+def test_what_was_received_of_the_forgotten_is_forgotten_and_that_of_the_others_counted(options):
+    server = server_for(3, options, "rand-k-temporal-stale")
+    for names in ("abc", "cd", "ef"):
+        come(server, *names)
+        server.close_round()
+    memory = server._rounds.memory
+    assert isinstance(memory, Table)
+    held = [(node, at) for _, of_nodes in memory._received for node, at in of_nodes.items()]
+    assert {node for node, _ in held} == set(known(server)) == set("def")
+    rows = {node: sum(array.nbytes for array in memory._rows[node].arrays.values()) for node in "def"}
+    for node in "def":
+        assert rows[node] + sum(at.nbytes for name, at in held if name == node) <= memory.node_bytes
+    server.close()
+
+
 def test_less_than_one_node_is_no_room():
     run = run_named()
     with pytest.raises(sm.InvalidInput, match=r"one node takes \d+ bytes here, more than memory_bytes = 100"):
@@ -155,7 +171,7 @@ def test_names_have_a_limit():
     come(server, "n" * 256)
 
 
-@pytest.mark.parametrize("name", ["rand-k", "rand-k-temporal", "rand-k-hybrid", "diana"])
+@pytest.mark.parametrize("name", ["rand-k", "rand-k-temporal", "rand-k-temporal-stale", "rand-k-hybrid", "diana"])
 def test_strangers_fill_neither_memory_nor_disk(name, tmp_path, caplog):
     """Ten new names a round, for ever: once caches are full nothing grows, in the process or in the folder."""
     caplog.set_level(logging.CRITICAL, "sparsemean")  # or pytest keeps what is logged

@@ -44,6 +44,11 @@ class Encoder(ABC):
     def facts(self) -> Facts:
         """What a decoder or memory may rely on."""
 
+    @property
+    def choices(self) -> tuple[Encoder, ...]:
+        """What a node may encode with."""
+        return (self,)
+
     @abstractmethod
     def layout(self, dim: int) -> tuple[Layout, ...]:
         """How each part of a payload travels."""

@@ -39,6 +39,10 @@ class OneOf(Encoder):
     def facts(self) -> Facts:
         return self.encoders[0].facts
 
+    @property
+    def choices(self) -> tuple[Encoder, ...]:
+        return self.encoders
+
     def layout(self, dim: int) -> tuple[Layout, ...]:
         return self.encoders[0].layout(dim)
 

@@ -138,6 +138,13 @@ class Setting:
     shelf: Shelf = InMemory()
     dim: int | None = None
 
+    @property
+    def most_sent(self) -> int:
+        """How many of these coordinates one payload can have."""
+        dim = self.blocks.dim if self.dim is None else self.dim
+        sent = [sum(layout.count for layout in encoder.layout(dim)) for encoder in self.encoder.choices]
+        return min(max(sent), self.blocks.dim)
+
 
 class Memory(ABC):
     """The kind of memory a scheme has. Members are frozen dataclasses."""

@@ -44,7 +44,8 @@ class Table(Recollection):
         self._pending: list[Arrival] = []
         self._changes: dict[str, list[Change]] = {}
         self._fresh: list[str] = []
-        self._received: deque[tuple[int, str, Ints]] = deque()
+        self._received_bytes = 8 * (forget_after or 0) * setting.most_sent  # of one node
+        self._received: deque[tuple[int, dict[str, Ints]]] = deque()  # where, by round and node; until it is old
 
     def _new(self) -> Row:
         row = self._make_row(self._blocks.dim)
@@ -54,7 +55,7 @@ class Table(Recollection):
 
     @property
     def node_bytes(self) -> int:
-        return sum(array.nbytes for array in self._new().arrays.values())
+        return sum(array.nbytes for array in self._new().arrays.values()) + self._received_bytes
 
     def expected(self, node: str, coordinates: Ints) -> Doubles | float:
         row = self._rows.get(node)
@@ -139,7 +140,9 @@ class Table(Recollection):
             entries.receive(slice(None) if len(parts) == 1 else np.searchsorted(at, part.coordinates), part)
         if self._forget_after is not None:
             entries.arrays[SEEN][:] = round + 1
-            self._received.append((round, node, at))
+            if not self._received or self._received[-1][0] != round:
+                self._received.append((round, {}))
+            self._received[-1][1][node] = at
         self._change(Change(node, at, entries), before)
 
     def _replacement(self, arrival: Arrival) -> tuple[Sample | None, Array]:
@@ -194,8 +197,8 @@ class Table(Recollection):
     def _expire(self, round: int) -> None:
         """Clear what was last received ``forget_after`` rounds ago: only those coordinates are looked at."""
         while self._forget_after is not None and self._received and self._received[0][0] <= round - self._forget_after:
-            received, node, coordinates = self._received.popleft()
-            if node in self._rows:
+            received, of_nodes = self._received.popleft()
+            for node, coordinates in of_nodes.items():
                 old = coordinates[self._latest(node, coordinates).arrays[SEEN] == received + 1]
                 entries = self._latest(node, old)
                 before = entries.values().astype(np.float64)
@@ -224,6 +227,9 @@ class Table(Recollection):
             for sums in self._sums():
                 self._reweigh(sums, node, np.zeros(len(self._blocks.sizes)))
             del self._rows[node]
+            for _, of_nodes in self._received:
+                of_nodes.pop(node, None)
+            self._received = deque(each for each in self._received if each[1])
             self._section.release(self._places.pop(node))
 
     def _sums(self) -> list[ColumnSums]:
@@ -255,15 +261,16 @@ class Table(Recollection):
                 array[..., array_in(changes, "at")[here]] = array_in(every, name)[..., here]
 
     def state(self) -> Tree:
+        received = [(round, node, at) for round, of_nodes in self._received for node, at in of_nodes.items()]
         return {
             "nodes": list(self._rows),
             "places": np.array([self._places[node] for node in self._rows], np.int64),
             "sums": [sums.state() for sums in self._sums()],
             "received": {
-                "rounds": np.array([received for received, _, _ in self._received], np.int64),
-                "nodes": [node for _, node, _ in self._received],
-                "sizes": np.array([at.size for _, _, at in self._received], np.int64),
-                "at": np.concatenate([at for _, _, at in self._received] or [np.empty(0, np.int64)]),
+                "rounds": np.array([round for round, _, _ in received], np.int64),
+                "nodes": [node for _, node, _ in received],
+                "sizes": np.array([at.size for _, _, at in received], np.int64),
+                "at": np.concatenate([at for _, _, at in received] or [np.empty(0, np.int64)]),
             },
         }
 
@@ -279,7 +286,11 @@ class Table(Recollection):
         received = branch(state, "received")
         ends = np.cumsum(array_in(received, "sizes"))[:-1]
         at = np.split(array_in(received, "at"), ends) if names_in(received, "nodes") else []
-        self._received = deque(zip(array_in(received, "rounds").tolist(), names_in(received, "nodes"), at, strict=True))
+        by_round: dict[int, dict[str, Ints]] = {}
+        rounds = array_in(received, "rounds").tolist()
+        for round, node, coordinates in zip(rounds, names_in(received, "nodes"), at, strict=True):
+            by_round.setdefault(round, {})[node] = coordinates
+        self._received = deque(by_round.items())
 
 
 def _touched(parts: tuple[Part, ...]) -> Ints:
