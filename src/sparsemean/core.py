@@ -32,7 +32,6 @@ from sparsemean.payload import Doubles, Ints, Layout, Part, Payload
 from sparsemean.rounds import Offer, Rounds, Taken
 from sparsemean.run import Run
 from sparsemean.sampling import Key, block_size, coordinates_between, sample_of, stream_of
-from sparsemean.server import BOOKKEEPING
 from sparsemean.summary import Summary
 from sparsemean.theory.binomial import count_given_sent
 from sparsemean.theory.estimated import LEAST_RATIO
@@ -42,7 +41,6 @@ from sparsemean.wire.values.dither import LABEL as DITHER
 from sparsemean.wire.values.dithered import GROUP, LARGEST_SCALE
 
 __all__ = [
-    "BOOKKEEPING",
     "DITHER",
     "GROUP",
     "LARGEST_SCALE",

@@ -121,12 +121,16 @@ class Server:
 
     def _room(self, memory_bytes: int, journal: bool) -> int:
         """How many nodes the server has room for."""
-        weights = 8 * len(self.run.blocks) * WEIGHTS
         waits = journal or self.run.scheme.memory.facts.per_node  # a payload is kept until the round ends
-        each = self._rounds.memory.node_bytes + BOOKKEEPING + weights + (self.run.payload_bytes if waits else 0)
+        remembered, payload = self._node_bytes()
+        each = remembered + BOOKKEEPING + 8 * len(self.run.blocks) * WEIGHTS + (payload if waits else 0)
         if each > memory_bytes:
             raise InvalidInput(f"one node takes {each} bytes here, more than memory_bytes = {memory_bytes}")
         return memory_bytes // each
+
+    def _node_bytes(self) -> tuple[int, int]:
+        """What is remembered of a node, and its payload."""
+        return self._rounds.memory.node_bytes, self.run.payload_bytes
 
     @property
     def round(self) -> int:

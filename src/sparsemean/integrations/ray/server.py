@@ -10,7 +10,7 @@ import numpy as np
 import ray
 
 import sparsemean as sm
-from sparsemean.core import BOOKKEEPING, Doubles, Offer, Rounds, fingerprint
+from sparsemean.core import Doubles, Offer, Rounds, fingerprint
 from sparsemean.integrations.ray.front import Front
 from sparsemean.integrations.ray.pieces import pieces
 from sparsemean.integrations.ray.ranges import Plan
@@ -60,7 +60,7 @@ class RayServer(sm.Server):
 
     def _begun(self) -> Rounds:
         self._shards = Shards(self._plan, self._options, self._timeout)
-        self._node_bytes = max(state.node_bytes for state in self._shards.agree())
+        self._shard_node_bytes = max(state.node_bytes for state in self._shards.agree())
         return self._reminded()
 
     def _all(self) -> Shards:
@@ -75,11 +75,11 @@ class RayServer(sm.Server):
         return front
 
     def _room(self, memory_bytes: int, journal: bool) -> int:
-        piece = self.run.payload_bytes // self._plan.shards if self._plan.journal is not None else 0
-        each = self._node_bytes + BOOKKEEPING + piece
-        if each > memory_bytes:
-            raise sm.InvalidInput(f"one node takes {each} bytes of a shard, more than memory_bytes = {memory_bytes}")
-        return memory_bytes // each
+        return super()._room(memory_bytes, self._plan.journal is not None)
+
+    def _node_bytes(self) -> tuple[int, int]:
+        """Of a shard, the largest one."""
+        return self._shard_node_bytes, -(-self.run.payload_bytes // self._plan.shards)
 
     def _write(self, round: int, offers: Collection[Offer]) -> None:
         if offers:
