@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from sparsemean.errors import InvalidInput
 from sparsemean.payload import Doubles, Floats
-from sparsemean.wire.values import LARGEST
+from sparsemean.wire.values import LARGEST, bounded
 
 LARGEST_WEIGHT = 1e30
 LONGEST_NAME = 256
@@ -68,9 +68,8 @@ def vector_of(vector: npt.ArrayLike, dim: int) -> Floats:
     real = array_of(vector)
     if real.shape != (dim,):
         raise InvalidInput(f"the run is for vectors of shape ({dim},), got {real.shape}; flatten or make another Run")
-    limit = real.dtype.type(min(LARGEST, float(np.finfo(real.dtype).max)))
-    if not (-limit <= real.min() and real.max() <= limit):  # NaN compares as false
-        wrong = np.count_nonzero(~(np.abs(real) <= limit))
+    if not bounded(real):
+        wrong = np.count_nonzero(~(np.abs(real, dtype=np.float64) <= LARGEST))
         raise InvalidInput(
             f"the vector has {wrong} entries that are NaN, infinite or beyond {LARGEST:g}; repair or rescale them first"
         )

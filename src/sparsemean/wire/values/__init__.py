@@ -22,10 +22,10 @@ from sparsemean.wire.values import sixteen
 from sparsemean.wire.values.bits import pack_signs, unpack_signs
 from sparsemean.wire.values.dithered import Dithered
 from sparsemean.wire.values.exact import Exact
-from sparsemean.wire.values.kind import LARGEST, ValueKind
+from sparsemean.wire.values.kind import LARGEST, ValueKind, bounded
 from sparsemean.wire.values.rounded import Rounded
 
-__all__ = ["FLOAT32", "KINDS", "LARGEST", "ValueKind", "pack_signs", "unpack_signs", "value_kind"]
+__all__ = ["FLOAT32", "KINDS", "LARGEST", "ValueKind", "bounded", "pack_signs", "unpack_signs", "value_kind"]
 
 FLOAT32 = Exact(1, "float32", np.dtype("<f4"))
 

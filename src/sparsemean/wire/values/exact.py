@@ -11,7 +11,7 @@ from sparsemean.errors import InvalidInput, NonFiniteValues
 from sparsemean.payload import Floats
 from sparsemean.sampling import Key
 from sparsemean.wire.reader import Reader
-from sparsemean.wire.values.kind import LARGEST, ValueKind
+from sparsemean.wire.values.kind import LARGEST, ValueKind, bounded
 
 
 @final
@@ -32,17 +32,13 @@ class Exact(ValueKind):
         """The values as bytes; refuses what does not fit the format."""
         with np.errstate(over="ignore"):
             packed = values.astype(self.dtype)
-        if not self._holds(packed):
+        if not bounded(packed):
             raise InvalidInput(f"values must fit {self.name} and stay below {LARGEST:g}; clip or rescale the vector")
         return packed.tobytes()
 
     def unpack(self, reader: Reader, count: int, key: Key) -> tuple[Floats, float]:
         """The next ``count`` values, as a view of the buffer where it is aligned; the noise is 0."""
         values = np.frombuffer(reader.take(self.size(count)), self.dtype)
-        if not self._holds(values):
+        if not bounded(values):
             raise NonFiniteValues(f"values must be finite and below {LARGEST:g}; the node should check its vector")
         return values, 0.0
-
-    def _holds(self, values: Floats) -> bool:
-        limit = self.dtype.type(min(LARGEST, float(np.finfo(self.dtype).max)))
-        return values.size == 0 or bool(-limit <= values.min() and values.max() <= limit)  # NaN compares as false

@@ -15,6 +15,22 @@ from sparsemean.wire.reader import Reader
 LARGEST = 1e100  # beyond it sums of squares overflow; no honest vector goes there
 
 
+def bounded(values: Floats) -> bool:
+    """Whether all of them are finite and no larger than ``LARGEST``.
+
+    The sum of squares tells in one pass, but for floats of which that overflows.
+
+    >>> [bounded(np.array([1.0, each], np.float32)) for each in (3e38, np.inf, np.nan)]
+    [True, False, False]
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        squares = float(np.dot(values, values))
+    if np.isfinite(squares) and squares <= LARGEST**2:
+        return True
+    limit = values.dtype.type(min(LARGEST, float(np.finfo(values.dtype).max)))
+    return bool(-limit <= values.min() and values.max() <= limit)  # NaN compares as false
+
+
 class ValueKind(ABC):
     """A number format: its code in the frame, and how arrays become bytes and come back.
 
