@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import threading
+import time
 
 import pytest
 
@@ -22,6 +23,21 @@ def test_results_come_in_order_and_errors_come_out(threads: int) -> None:
     with pytest.raises(ValueError, match="negative"):
         spread(squared, [1, -1, 2], threads)
     assert spread(squared, [], threads) == []
+
+
+def test_after_an_error_nothing_is_under_way() -> None:
+    under_way: list[int] = []
+
+    def work(number: int) -> None:
+        if number == 0:
+            raise ValueError("first")
+        under_way.append(number)
+        time.sleep(0.05)
+        under_way.remove(number)
+
+    with pytest.raises(ValueError, match="first"):
+        spread(work, range(20), 3)
+    assert under_way == []
 
 
 def test_threads_are_kept() -> None:

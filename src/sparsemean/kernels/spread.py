@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any, TypeVar
 
 Result = TypeVar("Result")
@@ -20,7 +20,13 @@ def spread(work: Callable[[Any], Result], pieces: Sequence[Any], threads: int) -
     """The results in order, by so many threads. The work must let go of the interpreter's lock, and not call this."""
     if threads == 1 or len(pieces) == 1:
         return [work(piece) for piece in pieces]
-    return list(_pool(os.getpid(), threads).map(work, pieces))
+    pool = _pool(os.getpid(), threads)
+    futures = [pool.submit(work, piece) for piece in pieces]
+    try:
+        return [future.result() for future in futures]
+    except BaseException:  # an interrupt too: what the work writes to may be gone once we return
+        wait([future for future in futures if not future.cancel()])
+        raise
 
 
 @functools.cache
