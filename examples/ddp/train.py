@@ -1,6 +1,6 @@
 """Train on two processes with dense gradients, PowerSGD and sparsemean: bytes, loss and accuracy in one table.
 
-python examples/ddp/train.py            # a few minutes on two cores; writes ddp.png beside it
+python examples/ddp/train.py            # a few minutes on two cores; writes ddp.png here
 """
 
 from __future__ import annotations
@@ -154,7 +154,7 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=Course.epochs)
     parser.add_argument("--rate", type=float, default=Course.rate, help="the largest learning rate")
     parser.add_argument("--quick", action="store_true", help="one epoch of the digits, to see that all works")
-    parser.add_argument("--plot", type=Path, default=Path(__file__).with_name("ddp.png"))
+    parser.add_argument("--plot", type=Path, default=Path("ddp.png"))
     given = parser.parse_args()
     course = Course(epochs=1 if given.quick else given.epochs, rate=given.rate)
     pictures = Pictures.load("digits" if given.quick else given.data, given.pictures)

@@ -107,6 +107,7 @@ def plot(found: dict, path: Path, title: str) -> None:
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
+    from matplotlib.ticker import MaxNLocator
 
     figure, (by_round, by_bytes) = plt.subplots(1, 2, figsize=(9, 3.6), sharey=True, layout="constrained")
     for (name, rows), style in zip(found.items(), ("o-", "s--"), strict=True):
@@ -115,6 +116,7 @@ def plot(found: dict, path: Path, title: str) -> None:
         by_round.plot(rounds, rows["accuracy"][1:], style, label=name, markersize=4)
         by_bytes.plot(sent, rows["accuracy"][1:], style, label=name, markersize=4)
     by_round.set(xlabel="round", ylabel="test accuracy", title=f"{found['dense']['dataset']}: {title}")
+    by_round.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
     by_bytes.set(xlabel="MB sent by all nodes", xscale="log", title="for the bytes it takes")
     by_round.legend()
     figure.savefig(path, dpi=150)

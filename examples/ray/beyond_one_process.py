@@ -3,8 +3,9 @@
     pip install 'sparsemean[ray,server]'
     python examples/ray/beyond_one_process.py
 
-Every node is remembered by itself (``rand-k-temporal``), which takes 4·n·d bytes: by default twice the cap of a
-process. One ``Server`` with that cap refuses the nodes it has no room for; a ``RayServer`` takes them all.
+Every node is remembered by itself (``rand-k-temporal``), which takes 4·n·d bytes, and its payload is held until the
+round ends. By default a process may have three quarters of that. One ``Server`` with this cap refuses the nodes it has
+no room for; a ``RayServer`` takes them all, with two shards or more.
 ``--address`` joins a cluster that runs already, where sparsemean is installed on every host.
 """
 
@@ -13,6 +14,7 @@ from __future__ import annotations
 import argparse
 import logging
 import math
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -66,7 +68,13 @@ def play(server: RayServer, nodes: Nodes, rounds: int) -> None:
         encoded = time.perf_counter()
         answers = server.accept_many(payloads)
         taken = time.perf_counter()
-        estimate = server.close_round(minimum=len(answers))
+        refused = [answer for _, answer in answers if isinstance(answer, sm.SparseMeanError)]
+        if refused:
+            sys.exit(
+                f"The shards refused {len(refused)} of {len(answers)} nodes. {type(refused[0]).__name__}: {refused[0]} "
+                "(here --cap), or take more --shards"
+            )
+        estimate = server.close_round()
         closed = time.perf_counter()
         usage = server.usage()
         off = math.sqrt(float(np.mean((estimate.mean - exact) ** 2)))
@@ -97,25 +105,16 @@ def cluster(address: str | None, shards: int) -> Iterator[None]:
             ray.shutdown()
 
 
-def main() -> None:
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--nodes", type=int, default=64)
-    options.add_argument("--dim", type=int, default=1 << 20)
-    options.add_argument("--share", type=float, default=0.1, help="of the coordinates that a node sends")
-    options.add_argument("--shards", type=int, default=4)
-    options.add_argument("--rounds", type=int, default=4)
-    options.add_argument("--cap", type=float, help="MB that one process may remember; half of all by default")
-    options.add_argument("--journal", help="a folder that makes rounds durable")
-    options.add_argument("--address", help="of a cluster; without it Ray runs on this machine")
-    chosen = options.parse_args()
+def compare(chosen: argparse.Namespace) -> None:
+    """One process, then shards with the same cap each."""
     run = sm.Run(sm.named("rand-k-temporal", k=chosen.share), chosen.dim, seed=1)
-    everything = 4 * chosen.nodes * chosen.dim
-    cap = int(chosen.cap * MB) if chosen.cap else everything // 2
+    everything = chosen.nodes * (4 * chosen.dim + run.payload_bytes)
+    cap = everything * 3 // 4 if chosen.cap is None else int(chosen.cap * MB)
     nodes = Nodes(run, chosen.nodes)
     refused = refused_by_one(run, cap, nodes.round(0)[0])
     print(
-        f"{chosen.nodes} nodes × {chosen.dim} coordinates: {everything / MB:.0f} MB to remember, and a cap of "
-        f"{cap / MB:.0f} MB for a process.\n"
+        f"{chosen.nodes} nodes × {chosen.dim} coordinates: {everything / MB:.3g} MB of memories and payloads, "
+        f"and a cap of {cap / MB:.3g} MB for a process.\n"
         f"One Server has no room for {refused} of the nodes. {chosen.shards} shards:\n"
     )
     with cluster(chosen.address, chosen.shards):
@@ -127,6 +126,22 @@ def main() -> None:
         "\nErrors are root mean squares per coordinate. Shard MB are the arrays of the largest shard, peak MB\n"
         "the most that the process of one has taken, Ray and Python included."
     )
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--nodes", type=int, default=64)
+    options.add_argument("--dim", type=int, default=1 << 20)
+    options.add_argument("--share", type=float, default=0.1, help="of the coordinates that a node sends")
+    options.add_argument("--shards", type=int, default=4)
+    options.add_argument("--rounds", type=int, default=4)
+    options.add_argument("--cap", type=float, help="MB that one process may hold; by default three quarters of all")
+    options.add_argument("--journal", help="a folder that makes rounds durable")
+    options.add_argument("--address", help="of a cluster; without it Ray runs on this machine")
+    try:
+        compare(options.parse_args())
+    except sm.SparseMeanError as error:
+        sys.exit(str(error))
 
 
 if __name__ == "__main__":

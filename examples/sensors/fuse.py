@@ -23,7 +23,7 @@ from typing import Any
 
 from broker import Broker, private_broker
 from link import PASSWORD, Topics, connection, mqtt
-from network import Mishaps, Network
+from network import EVENTFUL, Mishaps, Network
 from readings import Readings, load
 from table import Table
 
@@ -44,6 +44,18 @@ def agreed_run(readings: Readings, scheme: str, values: str, share: float, seed:
             f"{budget.bytes} bytes are too few for a header of 64 and a reading; choose a larger --share or --days"
         )
     return sm.Run(chosen, dim, seed, readings.blocks)
+
+
+def deaths_within(readings: Readings, asked: int | None) -> int:
+    """How many stations are killed: as many as asked for, else 4 where there is time for them to return."""
+    rounds, most = len(readings.vectors), len(readings.stations) - 1
+    if asked is None:
+        return min(4, most) if rounds >= EVENTFUL else 0
+    if asked > 0 and rounds < EVENTFUL:
+        sys.exit(f"--deaths needs {EVENTFUL} rounds or more, for stations to die and return; got --rounds {rounds}")
+    if not 0 <= asked <= most:
+        sys.exit(f"--deaths goes from 0 to {most} with {most + 1} stations, got {asked}; one station hangs instead")
+    return asked
 
 
 class News:
@@ -109,7 +121,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--days", type=int, default=3, help="in a round")
     parser.add_argument("--stations", type=int, default=37)
-    parser.add_argument("--deaths", type=int, default=4, help="stations that are killed, from 8 rounds on")
+    parser.add_argument("--deaths", type=int, help=f"stations that are killed; 4 by default, from {EVENTFUL} rounds on")
     parser.add_argument("--deadline", type=float, default=3.0, help="seconds after which a round is closed")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, default=Path("sensors.png"), help="the figure")
@@ -119,8 +131,9 @@ def main() -> None:
         sys.exit("matplotlib is not installed: pip install 'sparsemean[report]'")
     try:
         readings = load(told.rounds, told.days, told.stations)
+        deaths = deaths_within(readings, told.deaths)
         run = agreed_run(readings, told.scheme, told.values, told.share, told.seed)
-        rows = fuse(readings, run, told.deadline, told.deaths)
+        rows = fuse(readings, run, told.deadline, deaths)
     except sm.SparseMeanError as error:
         sys.exit(str(error))
     if told.data:

@@ -15,6 +15,7 @@ from link import PASSWORD
 from readings import Readings
 
 HERE = Path(__file__).parent
+EVENTFUL = 8  # rounds from which on there is time to die, return and hang
 
 
 class Network:
@@ -72,7 +73,7 @@ class Mishaps:
         *others, self.sleeper = stations
         self.victims = others[:: max(1, len(others) // max(1, deaths))][:deaths]
         self.death, self.rebirth, self.sleep, self.wake = (
-            (rounds // 4, rounds // 2, rounds // 2 + 1, rounds // 2 + 3) if rounds >= 8 else (-1, -1, -1, -1)
+            (rounds // 4, rounds // 2, rounds // 2 + 1, rounds // 2 + 3) if rounds >= EVENTFUL else (-1, -1, -1, -1)
         )
 
     def happen(self, network: Network, round: int) -> str:

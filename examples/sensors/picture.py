@@ -89,7 +89,8 @@ def draw_map(
     if len(placeless):
         axes.text(east[placeless].mean(), north[placeless[0]] + 0.07, "place not published", fontsize=7.5, ha="center")
     axes.set_aspect(1 / np.cos(np.radians(known_north.mean())))
-    axes.set(xlabel="° east", ylabel="° north", title="Mean temperature of each station (ring: missed a round)")
+    ringed = " (ring: missed a round)" if LOST in rings else ""
+    axes.set(xlabel="° east", ylabel="° north", title=f"Mean temperature of each station{ringed}")
     axes.margins(0.08)
 
 
@@ -131,7 +132,7 @@ def draw_profile(axes: Axes, readings: Readings, rows: list[dict[str, Any]]) -> 
 
 def draw_errors(axes: Axes, readings: Readings, rows: list[dict[str, Any]]) -> None:
     rounds, dim = np.array([row["round"] for row in rows]), readings.vectors.shape[2]
-    axes.plot(rounds, [row["true_error"] / dim for row in rows], "D", color=EXACT, label="true")
+    axes.plot(rounds, [row["true_error"] / dim for row in rows], "D", color=EXACT, label="true, of this one round")
     stated = [row for row in rows if row["error"] is not None]
     axes.errorbar(
         [row["round"] for row in stated],
@@ -140,7 +141,7 @@ def draw_errors(axes: Axes, readings: Readings, rows: list[dict[str, Any]]) -> N
         fmt="o",
         ms=4,
         color=ESTIMATE,
-        label="the server's own, ± 2 SE",
+        label="expected, the server's own, ± 2 SE",
     )
     axes.set_ylim(bottom=0)
     low, high = axes.get_ylim()
@@ -152,5 +153,9 @@ def draw_errors(axes: Axes, readings: Readings, rows: list[dict[str, Any]]) -> N
                 rotation=90, ha="center", va="bottom", color=LOST, fontsize=7.5,
             )  # fmt: skip
     axes.set_xticks(rounds)
-    axes.set(xlabel="round", ylabel="squared error per reading, in squared spreads", title="How good the mean is")
+    axes.set(
+        xlabel="round",
+        ylabel="squared error per reading, in squared spreads",
+        title="How good the mean is\n(a single round scatters about what is expected)",
+    )
     axes.legend(loc="upper right", frameon=False)

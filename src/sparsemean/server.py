@@ -155,8 +155,9 @@ class Server:
     ) -> list[tuple[str, Receipt | SparseMeanError]]:
         """Take many payloads as they come, with the weight of each node (1 by default); a batch of them is in memory.
 
-        ``payloads`` are pairs of node and bytes, a dict of them, or a folder with a file ``<node>.spmn`` for each. The
-        answers are in their order: a refused one stands with its error among the receipts, and the others go on.
+        ``payloads`` are pairs of node and bytes, a dict of them, or a folder with a file ``<node>.spmn`` for each.
+        Returned is a list of pairs in their order, (node, receipt), or (node, error) where one was refused: an error
+        stands there and is not raised, so that the others go on.
         """
         given: Mapping[str, Weight] = {} if weights is None else weights
         if not isinstance(given, Mapping):

@@ -283,3 +283,18 @@ def test_what_is_missing_is_named_with_its_remedy(example: Any):
     without = "import sys; sys.modules['paho'] = None; sys.path.insert(0, sys.argv[1]); import link"
     done = subprocess.run([sys.executable, "-c", without, SENSORS], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr.strip()) == (1, "paho-mqtt is not installed: pip install paho-mqtt")
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--rounds=7", "--deaths=1"), "--deaths needs 8 rounds or more"),
+        (("--rounds=8", "--stations=5", "--deaths=5"), "--deaths goes from 0 to 4 with 5 stations, got 5"),
+        (("--deaths=-1",), "--deaths goes from 0 to 36"),
+    ],
+)
+def test_deaths_that_cannot_happen_are_refused(options: tuple[str, ...], said: str):
+    command = [sys.executable, str(SENSORS / "fuse.py"), *options]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith(said)

@@ -261,7 +261,7 @@ def error_of(call: Callable[[], Any], words: bool = False) -> str:
 def example(cluster: Any, folder: Path) -> dict[str, Any]:
     """The program in examples/ray, small, on this cluster and with a journal."""
     program = Path(__file__).parents[2] / "examples" / "ray" / "beyond_one_process.py"
-    size = ["--nodes", "8", "--dim", "65536", "--shards", "3", "--rounds", "2"]
+    size = ["--nodes", "8", "--dim", "65536", "--shards", "2", "--rounds", "2"]
     command = [sys.executable, str(program), *size, "--address", cluster.address, "--journal", str(folder)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     return {"code": done.returncode, "said": done.stdout, "errors": done.stderr[-2000:]}

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import struct
 import zlib
 from collections.abc import Callable, Iterable, Mapping
@@ -26,6 +27,7 @@ from flwr.serverapp.strategy import FedAvg
 from flwr.supercore.task_identity import TaskIdentity
 
 from sparsemean.integrations.flower import SparseMean, SparseMeanMod, sparsemean_mod
+from sparsemean.integrations.flower.replies import failure
 
 NODES = (11, 12, 13, 14)
 RANDK = sm.named("rand-k", k=0.25)
@@ -64,7 +66,7 @@ class InProcess(Grid):
             try:
                 replies.append(app(message, Context(1, node, {}, RecordDict(), {})))
             except Exception as error:  # as a SuperNode does
-                replies.append(Message(Error(code=0, reason=str(error)), reply_to=message))
+                replies.append(Message(Error(code=0, reason=f"{type(error)}:<'{error}'>"), reply_to=message))
         self.replies.append(replies)
         return replies
 
@@ -302,15 +304,59 @@ def test_a_node_without_the_mod_is_told_what_it_lacks():
     assert "mods=[sparsemean_mod]" in strategy.refused["12"]
 
 
-def test_a_node_whose_training_explodes_is_a_failure_of_its_own(logged):
-    apps = {**honest(), 12: client_app(sparsemean_mod, step=lambda node, name, array: array * np.nan)}
+def raising(node: int, name: str, array: np.ndarray) -> np.ndarray:
+    raise OSError("Traceback:\n  line 7\nno data here\n")
+
+
+FAILING: dict[str, tuple[Step, str]] = {
+    "raises": (raising, "failed: no data here"),
+    "becomes NaN": (lambda node, name, array: array * np.nan, "failed: InvalidInput: .*NaN.*"),
+}
+
+
+@pytest.mark.parametrize("what", FAILING)
+def test_a_node_that_fails_is_refused_in_one_line_and_the_round_goes_on(what, logged):
+    step, why = FAILING[what]
     strategy = SparseMean(fed(), RANDK)
-    result = strategy.start(InProcess(apps), model(), num_rounds=1)
-    assert "node 12 failed" in logged.text
-    assert "NaN" in logged.text
-    assert strategy.refused == {}
+    result = strategy.start(InProcess({**honest(), 12: client_app(sparsemean_mod, step=step)}), model(), num_rounds=1)
+    assert strategy.refused.keys() == {"12"}
+    assert re.fullmatch(why, strategy.refused["12"])
     assert strategy.missing == ()
+    metrics = result.train_metrics_clientapp[1]
+    assert [metrics[f"sparsemean-{name}"] for name in ("nodes", "refused", "missing")] == [3, 1, 0]
+    lines = {record.getMessage() for record in logged.records if record.name == "flwr.sparsemean"}
+    assert {line for line in lines if line.startswith("sparsemean: refused")} == {
+        f"sparsemean: refused the reply of node 12: {strategy.refused['12']}"
+    }
+    assert not any("Traceback" in line for line in lines)
     assert np.isfinite(vector(result.arrays)).all()
+
+
+def test_an_error_that_names_no_node_leaves_the_node_among_the_missing(logged):
+    strategy = SparseMean(fed(), RANDK)
+    grid = InProcess(honest())
+    *messages, lost = strategy.configure_train(1, model(), ConfigRecord(), grid)
+    superlink = Message(lost.content, 1, "train")
+    gone = Message(Error(code=5, reason="gone"), reply_to=superlink)
+    strategy.aggregate_train(1, [*grid.send_and_receive(messages), gone])
+    assert strategy.missing == (str(lost.metadata.dst_node_id),)
+    assert strategy.refused == {}
+    assert "instead of a reply: gone" in logged.text
+
+
+@pytest.mark.parametrize(
+    ("reason", "line"),
+    [
+        ("<class 'ray.exceptions.RayTaskError(ClientAppException)'>:<'Traceback\nin a line\nboom'>", "boom"),
+        ("<class 'x.ClientAppException'>:<'\nException ClientAppException occurred. Message: boom'>", "boom"),
+        ("<class 'MemoryError'>:<''>", "MemoryError"),
+        ("x" * 5000, "x" * 200),
+        ("\n", "no reason given"),
+        (None, "no reason given"),
+    ],
+)
+def test_a_failure_is_one_short_line(reason, line):
+    assert failure(reason) == line
 
 
 def test_where_no_reply_counts_the_arrays_stay_and_the_next_round_is_another(logged):
@@ -322,11 +368,21 @@ def test_where_no_reply_counts_the_arrays_stay_and_the_next_round_is_another(log
     assert all(arrays == model() for arrays in seen)
     assert result.train_metrics_clientapp[2]["sparsemean-nodes"] == 0
     assert strategy.server.round == 2
-    assert "the arrays stay as they were" in logged.text
+    assert "the arrays stay as they were in round 2: no reply counts" in logged.text
+    assert "skip_round" not in logged.text
     grid.apps.update(honest())
     after = strategy.start(grid, model(), num_rounds=1)
     assert after.train_metrics_clientapp[1]["sparsemean-round"] == 2
     assert after.arrays != model()
+
+
+def test_replies_without_any_weight_leave_the_arrays_as_they_were(logged):
+    strategy = SparseMean(fed(), RANDK)
+    seen = []
+    grid = InProcess(honest(metrics={"num-examples": 0}))
+    strategy.start(grid, model(), num_rounds=1, evaluate_fn=lambda _, arrays: seen.append(arrays))
+    assert seen == [model(), model()]
+    assert "the arrays stay as they were in round 1: all replies have num-examples 0" in logged.text
 
 
 def test_absent_nodes_are_named_and_the_mean_is_of_those_who_came():
@@ -517,7 +573,12 @@ def test_temporal_memory_is_kept_by_node_over_rounds():
 
 @pytest.mark.parametrize(
     ("settings", "message"),
-    [({"scheme": "rand-k"}, "scheme is a Scheme"), ({"scheme": RANDK, "whole": "*.bias"}, "list of patterns")],
+    [
+        ({"scheme": "rand-k"}, "scheme is a Scheme"),
+        ({"scheme": RANDK, "whole": "*.bias"}, "list of patterns"),
+        ({"scheme": RANDK, "jurnal": "x"}, "no setting 'jurnal'; known are seed, whole, .*journal, .*clip"),
+        ({"scheme": RANDK, "run": None}, "no setting 'run'"),
+    ],
 )
 def test_wrong_arguments_name_the_remedy(settings, message):
     with pytest.raises(sm.InvalidInput, match=message):

@@ -135,7 +135,7 @@ def test_settings_that_cannot_be_right_are_refused(found: Found) -> None:
 def test_the_example_prints_a_table(found: Found) -> None:
     seen = check(found, "example")
     assert seen["code"] == 0, seen["errors"]
-    assert "One Server has no room for 5 of the nodes. 3 shards:" in seen["said"]
+    assert "One Server has no room for 3 of the nodes. 2 shards:" in seen["said"]
     assert [line.split()[:2] for line in seen["said"].splitlines() if line.startswith("    ")] == [
         ["0", "8"],
         ["1", "8"],

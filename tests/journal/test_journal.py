@@ -88,12 +88,12 @@ def test_a_closed_server_says_so(opened, run, payload):
 @pytest.mark.parametrize(
     ("name", "other"),
     [
-        ("run", {"run": sm.Run(sm.named("rand-k-temporal", k=0.25), 40, seed=4)}),
-        ("run", {"run": sm.Run(sm.named("rand-k-temporal", k=0.25), 41, seed=3)}),
-        ("run", {"run": sm.Run(sm.named("rand-k", k=0.25), 40, seed=3)}),
-        ("run", {"run": sm.Run(sm.named("rand-k-temporal", k=0.3), 40, seed=3)}),
-        ("run", {"run": sm.Run(sm.named("rand-k-temporal", k=0.25), 40, seed=3, blocks=[20, 20])}),
-        ("run", {"run": sm.Run(sm.Scheme(sm.RandK(0.25), sm.Spatial("avg"), sm.PerNode()), 40, seed=3)}),
+        ("seed", {"run": sm.Run(sm.named("rand-k-temporal", k=0.25), 40, seed=4)}),
+        ("blocks", {"run": sm.Run(sm.named("rand-k-temporal", k=0.25), 41, seed=3)}),
+        ("memory", {"run": sm.Run(sm.named("rand-k", k=0.25), 40, seed=3)}),
+        ("k", {"run": sm.Run(sm.named("rand-k-temporal", k=0.3), 40, seed=3)}),
+        ("blocks", {"run": sm.Run(sm.named("rand-k-temporal", k=0.25), 40, seed=3, blocks=[20, 20])}),
+        ("decoder", {"run": sm.Run(sm.Scheme(sm.RandK(0.25), sm.Spatial("avg"), sm.PerNode()), 40, seed=3)}),
         ("missing", {"missing": "carry"}),
         ("clip", {"clip": sm.Clip(norm=1.0)}),
     ],
@@ -103,7 +103,7 @@ def test_the_journal_of_another_server_is_refused_and_stays_as_it_was(name, othe
     play(server, 2)
     server.close()
     before = contents(folder)
-    with pytest.raises(ForeignJournal, match=f"{name} = "):
+    with pytest.raises(ForeignJournal, match=f" {name} = "):
         opened(**other)
     assert contents(folder) == before
     assert faults(folder) == []

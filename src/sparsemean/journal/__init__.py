@@ -1,6 +1,6 @@
 """Durable rounds: a log of what was accepted, the state after each round, and rows of memory in mapped files."""
 
-from sparsemean.journal.contents import Contents, contents, faults
+from sparsemean.journal.contents import Contents, contents, faults, journals
 from sparsemean.journal.journal import Journal
 
-__all__ = ["Contents", "Journal", "contents", "faults"]
+__all__ = ["Contents", "Journal", "contents", "faults", "journals"]

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from sparsemean.errors import DamagedJournal, InvalidInput, JournalError
-from sparsemean.journal.journal import BINDING, STATE, SYNCED
-from sparsemean.journal.log import ENDS, NAME, Log, Record
+from sparsemean.journal.journal import BINDING, NO_LOG, STATE, SYNCED
+from sparsemean.journal.log import ENDS, LOST, NAME, Log, Record
 from sparsemean.journal.mapped_rows import SUFFIX
 from sparsemean.journal.written_tree import MAGIC, read_tree
 from sparsemean.tree import Tree, branch
@@ -20,11 +20,15 @@ from sparsemean.wire import frame
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """A journal at a glance: ``waiting`` are the nodes in the open round, ``known`` is how many are remembered."""
+    """A journal at a glance: ``waiting`` are the nodes in the open round, ``known`` is how many are remembered.
+
+    ``shard`` says which of how many it is, where the coordinates of a server are shared out.
+    """
 
     run: dict[str, Any]
     missing: str
     clip: list[float | None] | None
+    shard: tuple[int, int] | None
     open_round: int
     waiting: tuple[str, ...]
     waiting_bytes: int
@@ -52,6 +56,7 @@ def contents(folder: Path | str) -> Contents:
             run=facts["run"],
             missing=facts["missing"],
             clip=facts["clip"],
+            shard=(facts["shard"], facts["shards"]) if "shards" in facts else None,
             open_round=open_round if isinstance(open_round, int) else (accepted[0].round if accepted else 0),
             waiting=tuple(record.node for record in accepted),
             waiting_bytes=sum(len(record.payload) for record in accepted),
@@ -69,6 +74,8 @@ def faults(folder: Path | str) -> list[str]:
     try:
         with _moment(Path(folder)) as (log, end, blob):
             found += log.integrity()
+            if log.lost_commits:
+                found.append(LOST)
             before: Record | None = None
             for record in log.records():
                 found += _record_faults(record, before)
@@ -76,7 +83,7 @@ def faults(folder: Path | str) -> list[str]:
             if end is not None:
                 _state(end, blob)
             for changes in log.changes(int(log.facts().get(SYNCED, -1))):
-                read_tree(changes)
+                _read(changes, "what a round writes into rows")
     except JournalError as error:
         found.append(str(error))
     return found
@@ -89,7 +96,7 @@ def _record_faults(record: Record, before: Record | None) -> Iterator[str]:
         yield f"record {record.sequence} is of round {record.round}, after round {before.round}"
     if record.kind == "accept":
         if record.payload.startswith(MAGIC):  # what of a payload lies in a range of coordinates
-            read_tree(record.payload)
+            _read(record.payload, f"record {record.sequence}")
             return
         try:
             header, _ = frame.unpack(memoryview(record.payload))
@@ -103,6 +110,8 @@ def _record_faults(record: Record, before: Record | None) -> Iterator[str]:
 def _moment(path: Path) -> Iterator[tuple[Log, int | None, bytes | None]]:
     """The log, the record that ended a round last, and the state after it if there is one, all at one moment."""
     if not (path / NAME).is_file():
+        if any(path.glob(f"*{STATE}")) or any(path.glob(f"*{SUFFIX}")):
+            raise DamagedJournal(NO_LOG.format(path))
         raise InvalidInput(f"{path} is no journal; give the folder that Server(run, journal=…) was given")
     end: int | None = None
     while True:
@@ -118,7 +127,19 @@ def _moment(path: Path) -> Iterator[tuple[Log, int | None, bytes | None]]:
 def _state(end: int, blob: bytes | None) -> Tree:
     if blob is None:
         raise DamagedJournal(f"the state after record {end} is missing; restore a copy of the journal")
-    return read_tree(blob)
+    return _read(blob, f"the state after record {end}")
+
+
+def _read(blob: bytes, what: str) -> Tree:
+    try:
+        return read_tree(blob)
+    except DamagedJournal as error:
+        raise DamagedJournal(f"{what}: {error}; restore a copy of the journal") from None
+
+
+def journals(folder: Path) -> list[Path]:
+    """The folder itself or, where shards of a server have a journal each in it, those."""
+    return sorted(folder.glob("shard-*/")) or [folder]
 
 
 def _size(path: Path, pattern: str) -> int:

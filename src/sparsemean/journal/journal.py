@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from sparsemean.errors import DamagedJournal, ForeignJournal, JournalError
-from sparsemean.journal.log import ENDS, Kind, Log, Record, guarded
+from sparsemean.journal.log import ENDS, LOST, Kind, Log, Record, guarded
 from sparsemean.journal.mapped_rows import SUFFIX, MappedShelf
 from sparsemean.journal.written_estimate import estimate_in, estimate_tree
 from sparsemean.journal.written_tree import read_tree, written
@@ -31,6 +31,7 @@ KEPT_ROUNDS = 2  # ended rounds whose payloads stay, for those who want to look
 UNSYNCED = 1 << 28  # bytes of changes to rows after which the rows themselves are synced
 STATE, ASIDE, LOCK = ".state", ".aside", "lock"
 BINDING, SYNCED = "binding", "synced"
+NO_LOG = "{} has lost its log; restore a copy of the journal"
 
 log = logging.getLogger("sparsemean.journal")
 
@@ -53,7 +54,7 @@ class Journal:
         with ExitStack() as undo:
             with guarded("opened"):
                 new = [path for path in (folder, *folder.parents) if not path.exists()]
-                folder.mkdir(parents=True, exist_ok=True)
+                folder.mkdir(0o700, parents=True, exist_ok=True)
                 for path in new:
                     _sync_folder(path.parent)
                 self._lock = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -62,6 +63,8 @@ class Journal:
             self._log = Log(folder)
             undo.callback(self._log.close)
             self._bind(json.loads(json.dumps(binding)))
+            if self._log.lost_commits:
+                log.warning("%s: %s", folder, LOST)
             self._synced = self._started = int(self._log.facts().get(SYNCED, -1))
             self._open = undo.pop_all()
         self._shelf = MappedShelf(folder)
@@ -71,19 +74,18 @@ class Journal:
         found = self._log.facts().get(BINDING)
         if found is None:
             if any(path.suffix in (STATE, SUFFIX) for path in self._folder.iterdir()):
-                raise DamagedJournal(f"{self._folder} has lost its log; restore a copy of the journal")
+                raise DamagedJournal(NO_LOG.format(self._folder))
             with self._log.change(durable=True):
                 self._log.note(BINDING, json.dumps({"version": VERSION, **binding}))
             return
         held = json.loads(found)
         if held.pop("version", None) != VERSION:
             raise ForeignJournal(f"{self._folder} was written by another release; open it with that one")
-        for name in binding:
-            if held.get(name) != binding[name]:
-                raise ForeignJournal(
-                    f"{self._folder} is the journal of a server with {name} = {json.dumps(held.get(name))}, "
-                    f"not {json.dumps(binding[name])}; give each server a folder of its own"
-                )
+        for name, theirs, ours in _differences(held, binding):
+            raise ForeignJournal(
+                f"{self._folder} is the journal of a server with {name} = {json.dumps(theirs)}, "
+                f"not {json.dumps(ours)}; give each server a folder of its own"
+            )
 
     @property
     def shelf(self) -> Shelf:
@@ -204,6 +206,20 @@ class Journal:
         self._join()
         self._shelf.close()
         self._open.close()
+
+
+def _differences(held: dict[str, Any], wanted: dict[str, Any]) -> Iterator[tuple[str, Any, Any]]:
+    """Name by name, as deep as both have the same names.
+
+    >>> list(_differences({"run": {"dim": 5, "seed": 7}}, {"run": {"dim": 5, "seed": 8}}))
+    [('seed', 7, 8)]
+    """
+    for name, ours in wanted.items():
+        theirs = held.get(name)
+        if isinstance(theirs, dict) and isinstance(ours, dict) and theirs.keys() == ours.keys():
+            yield from _differences(theirs, ours)
+        elif theirs != ours:
+            yield name, theirs, ours
 
 
 def _lock(file: int, folder: Path) -> None:

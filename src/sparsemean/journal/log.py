@@ -12,12 +12,17 @@ from pathlib import Path
 from typing import Literal
 
 from sparsemean.errors import DamagedJournal, JournalError
+from sparsemean.journal.wal import lost_commits
 
 Kind = Literal["accept", "forget", "close", "skip"]
 ENDS: tuple[Kind, ...] = ("close", "skip")
 PIECE = 1 << 26  # SQLite takes blobs up to a billion bytes; longer ones than this are cut
 NAME = "log.sqlite"
 FAILURES = "failures"
+LOST = (
+    f"{NAME}-wal is damaged, or was cut by a power cut before it was synced: what was committed behind that is lost; "
+    "nodes may send again, or restore a copy of the journal"
+)
 DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 SCHEMA = """
 CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL, checksum INTEGER NOT NULL);
@@ -56,6 +61,7 @@ class Log:
     def __init__(self, folder: Path, reading: bool = False) -> None:
         path = folder / NAME
         with guarded("opened"):
+            self._lost = lost_commits(folder / f"{NAME}-wal")  # before SQLite cuts it off there
             where = f"{path.absolute().as_uri()}?mode={'ro' if reading else 'rwc'}"
             self._database = sqlite3.connect(where, uri=True, isolation_level=None, check_same_thread=False)
             self.doubtful = False
@@ -78,6 +84,11 @@ class Log:
         self._database.execute("BEGIN IMMEDIATE")
         self._database.execute("PRAGMA user_version = 1")  # refused where the file could be opened for reading only
         self._database.execute("ROLLBACK")
+
+    @property
+    def lost_commits(self) -> int:
+        """How many commits were behind a damaged place of the write-ahead log; 0 where writing failed and left such."""
+        return 0 if FAILURES in self.facts() else self._lost
 
     def close(self) -> None:
         """Give the files back."""
@@ -221,6 +232,8 @@ def guarded(done: str) -> Iterator[None]:
     """Errors of files and of the database become ours."""
     try:
         yield
+    except sqlite3.ProgrammingError as error:
+        raise JournalError(f"the journal was closed, and could not be {done}; make a new server") from error
     except sqlite3.DatabaseError as error:
         # The last eight bits are the kind of error. SQLite calls it damage, too, when the disk fails to read.
         kind = DamagedJournal if getattr(error, "sqlite_errorcode", 0) & 0xFF in DAMAGE else JournalError

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -71,3 +72,28 @@ def test_a_folder_that_is_no_journal_is_named(command, tmp_path):
     assert done.returncode != 0
     assert "is no journal" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_the_folder_of_a_server_in_shards_is_shown_and_checked_shard_by_shard(server, tmp_path):
+    """As RayServer leaves it: a journal for each range of coordinates."""
+    server.close()
+    for number in range(2):
+        shutil.copytree(tmp_path / "journal", tmp_path / "shards" / f"shard-{number:03}")
+    shown = sparsemean("inspect", tmp_path / "shards")
+    assert shown.stdout.count("nodes known") == 2, shown.stderr
+    assert len(json.loads(sparsemean("inspect", tmp_path / "shards", "--json").stdout)) == 2
+    assert sparsemean("verify", tmp_path / "shards").stdout.strip() == "every record is whole"
+    (state,) = (tmp_path / "shards" / "shard-001").glob("*.state")
+    state.write_bytes(state.read_bytes()[:-1])
+    damaged = sparsemean("verify", tmp_path / "shards")
+    assert damaged.returncode == 1
+    assert damaged.stdout.startswith("shard-001: the state after record")
+
+
+def test_a_journal_without_its_log_is_damaged(server, tmp_path):
+    server.close()
+    for path in (tmp_path / "journal").glob("log.sqlite*"):
+        path.unlink()
+    done = sparsemean("verify", tmp_path / "journal")
+    assert done.returncode == 1
+    assert "has lost its log" in done.stdout

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,6 +12,9 @@ from flwr.app import Array, Message, MetricRecord, RecordDict
 import sparsemean as sm
 from sparsemean.integrations.flower.arrays import Arrays, Parted
 from sparsemean.integrations.flower.mod import PAYLOAD, STYPE, WHOLE_PART
+
+# What Flower's simulation puts before the words of every exception.
+SIMULATED = "Exception ClientAppException occurred. Message: "
 
 
 @dataclass(frozen=True)
@@ -42,6 +46,20 @@ def read_reply(reply: Message, parted: Parted, weighted_by_key: str) -> TrainRep
     whole = parted.read_whole(_bytes(record.get(WHOLE_PART))) if parted.whole else {}
     blob = _bytes(record.get(PAYLOAD))
     return TrainReply(str(reply.metadata.src_node_id), reply.content, blob, float(weight), whole, _shape(metric))
+
+
+def failure(reason: str | None) -> str:
+    """Why a node failed, in one line: of a traceback it is the last that tells.
+
+    >>> failure("<class 'builtins.OSError'>:<'no such file'>")
+    'OSError: no such file'
+    >>> failure("Traceback (most recent call last):\\n  ...\\nZeroDivisionError: division by zero\\n")
+    'ZeroDivisionError: division by zero'
+    """
+    # Flower writes an exception as its class and its words, which may be a whole traceback.
+    words = re.sub(r"<class '(?:[^']*\.)?([^'.]+)'>:<'(.*)'>", r"\1: \2", reason or "", flags=re.DOTALL)
+    lines = [line.strip(" :") for line in words.splitlines() if line.strip()]
+    return lines[-1].removeprefix(SIMULATED)[:200] if lines else "no reason given"
 
 
 def common_metrics(replies: Sequence[TrainReply]) -> frozenset[tuple[str, int]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from inspect import signature
 from logging import getLogger
 from typing import Any
 
@@ -17,9 +18,10 @@ from sparsemean.integrations.flower.arrays import WHOLE, Parted, record_of
 from sparsemean.integrations.flower.inner import check_inner
 from sparsemean.integrations.flower.mod import ROUND, RUN
 from sparsemean.integrations.flower.mod import WHOLE as WHOLE_PATTERNS
-from sparsemean.integrations.flower.replies import TrainReply, common_metrics, quality_of, read_reply
+from sparsemean.integrations.flower.replies import TrainReply, common_metrics, failure, quality_of, read_reply
 
 log = getLogger("flwr.sparsemean")
+OF_SERVER = tuple(name for name in signature(sm.Server).parameters if name != "run")
 
 
 class SparseMean(Strategy):
@@ -29,8 +31,8 @@ class SparseMean(Strategy):
     all that is known of the nodes is kept, so that a new process goes on with it. Other settings are those of
     ``sm.Server``, such as ``clip=`` and ``memory_bytes=``.
 
-    After a round, ``estimate`` is what the server made of it, ``refused`` tells which nodes' replies it did not take
-    and why, ``missing`` which nodes were asked and did not answer.
+    After a round, ``estimate`` is what the server made of it, ``refused`` tells which nodes failed or sent replies that
+    it did not take, and why, ``missing`` which nodes were asked and did not answer.
     """
 
     def __init__(
@@ -43,6 +45,8 @@ class SparseMean(Strategy):
         whole: Sequence[str] = WHOLE,
         **settings: Any,
     ) -> None:
+        for unknown in sorted(settings.keys() - set(OF_SERVER)):
+            raise sm.InvalidInput(f"there is no setting {unknown!r}; known are seed, whole, {', '.join(OF_SERVER)}")
         if isinstance(whole, str):
             raise sm.InvalidInput(f"whole is a list of patterns of array names, such as [{whole!r}]")
         if not isinstance(scheme, sm.Scheme):
@@ -102,10 +106,11 @@ class SparseMean(Strategy):
         }
         try:
             self.estimate = estimate = self.server.close_round()
-        except sm.TooFewNodes as none:
+        except sm.TooFewNodes:
             self.estimate = None
             self.server.skip_round()
-            log.warning("sparsemean: the arrays stay as they were: %s", none)
+            why = f"all replies have {self.inner.weighted_by_key} 0" if taken else "no reply counts, see above why"
+            log.warning("sparsemean: the arrays stay as they were in round %d: %s", server_round, why)
             return None, _prefixed(metrics)
         arrays, averaged = self._through_inner(server_round, taken, estimate)
         metrics.update(quality_of(estimate, taken, self._dense_bytes))
@@ -147,8 +152,8 @@ class SparseMean(Strategy):
         for reply in replies:
             node = str(reply.metadata.src_node_id)
             if reply.has_error():
-                self._log_failure(node, reply.error.reason)
                 answered.add(node)
+                self._take_failure(node, failure(reply.error.reason))
                 continue
             try:
                 if node not in self._asked - answered:
@@ -156,7 +161,7 @@ class SparseMean(Strategy):
                 answered.add(node)
                 read.append(read_reply(reply, self._parted, self.inner.weighted_by_key))
             except sm.PayloadError as error:
-                self._refuse(node, error)
+                self._refuse(node, f"{type(error).__name__}: {error}")
         common, taken = common_metrics(read), list[TrainReply]()
         for one in read:
             try:
@@ -165,20 +170,21 @@ class SparseMean(Strategy):
                 server.accept(one.node, one.blob, one.weight)
                 taken.append(one)
             except (sm.PayloadError, sm.InvalidInput) as error:
-                self._refuse(one.node, error)
+                self._refuse(one.node, f"{type(error).__name__}: {error}")
         self.missing = tuple(sorted(self._asked - answered))
         if self.missing:
             log.warning("sparsemean: no answer from %s", ", ".join(self.missing))
         return taken
 
-    def _log_failure(self, source: str, reason: str | None) -> None:
-        # Of a node that is gone Flower's SuperLink tells, without naming it; it is among the missing.
-        who = f"node {source} failed" if source in self._asked else "instead of a reply"
-        log.warning("sparsemean: %s: %s", who, reason)
+    def _take_failure(self, source: str, why: str) -> None:
+        if source in self._asked:
+            self._refuse(source, f"failed: {why}")
+        else:  # Of a node that is gone Flower's SuperLink tells, without naming it; it is among the missing.
+            log.warning("sparsemean: instead of a reply: %s", why)
 
-    def _refuse(self, node: str, error: sm.SparseMeanError) -> None:
-        self.refused[node] = f"{type(error).__name__}: {error}"
-        log.warning("sparsemean: refused the reply of node %s: %s", node, self.refused[node])
+    def _refuse(self, node: str, why: str) -> None:
+        self.refused[node] = why
+        log.warning("sparsemean: refused the reply of node %s: %s", node, why)
 
     def _through_inner(
         self, server_round: int, taken: Sequence[TrainReply], estimate: sm.Estimate

@@ -14,13 +14,18 @@ import numpy as np
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Usage:
-    """Bytes of a shard: ``arrays`` are those of its range, ``peak`` is the most its whole process has taken so far."""
+    """What one shard holds now, and the most that its process has taken."""
 
     lo: int
+    """The first coordinate of its range."""
     hi: int
+    """The one after its last."""
     nodes: int
+    """How many nodes it knows from rounds that ended."""
     arrays: int
+    """Bytes of its arrays: sums, counts, memories, the last estimate. With a journal, mapped rows are among them."""
     peak: int
+    """Bytes of memory that its process has had at most since it started, with Python and Ray."""
 
 
 def array_bytes(thing: object) -> int:

@@ -1,7 +1,8 @@
 """A communication hook for PyTorch's DistributedDataParallel: ranks average a few coordinates of their gradients.
 
     model = DistributedDataParallel(net)
-    model.register_comm_hook(State(sm.named("rand-k-spatial-avg", k=0.05), model), hook)
+    state = State(sm.named("rand-k-spatial-avg", k=0.05), model)
+    model.register_comm_hook(state, hook)
 
 A rank is a node, named "0", "1", …; a step is a round. Every parameter tensor has a Run of its own (``State.run``),
 with a seed made from its name, so nothing depends on how DDP puts tensors into buckets: it may rebuild them, and

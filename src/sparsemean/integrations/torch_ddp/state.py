@@ -18,7 +18,7 @@ SMALL = 1024  # entries below which a tensor (a bias, a norm) is not worth compr
 
 
 class State:
-    """What ``hook`` is registered with: ``model.register_comm_hook(State(scheme, model), hook)``, alike on all ranks.
+    """What ``hook`` is registered with, ``model.register_comm_hook(state, hook)``: made alike on all ranks.
 
     ``model`` is the DDP model, or the module in it: parameters are known by their names. The first ``start_iter`` steps
     are dense. Tensors of fewer than ``small`` entries go whole. ``step`` counts the steps that were synchronised and

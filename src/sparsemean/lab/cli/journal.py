@@ -7,7 +7,7 @@ from pathlib import Path
 
 import typer
 
-from sparsemean.journal import contents, faults
+from sparsemean.journal import Contents, contents, faults, journals
 from sparsemean.lab.cli.output import print_json, print_table
 
 JOURNAL = typer.Argument(help="The folder given to Server(run, journal=…).", show_default=False)
@@ -18,10 +18,16 @@ def inspect_command(
     as_json: bool = typer.Option(False, "--json", help="Print JSON."),
 ) -> None:
     """Show what a server's journal holds; the server may be running."""
-    held = contents(journal)
+    every = [contents(each) for each in journals(journal)]
     if as_json:
-        print_json(dataclasses.asdict(held))
+        shown = [dataclasses.asdict(held) for held in every]
+        print_json(shown[0] if len(shown) == 1 else shown)
         return
+    for held in every:
+        _show(held)
+
+
+def _show(held: Contents) -> None:
     scheme = held.run["scheme"]
     nodes = ", ".join(held.waiting[:10]) + (" …" if len(held.waiting) > 10 else "")
     rows = {
@@ -33,6 +39,7 @@ def inspect_command(
         "seed": str(held.run["seed"]),
         "absent nodes": held.missing,
         "clip": "none" if held.clip is None else f"norm {held.clip[0]}, value {held.clip[1]}",
+        **({} if held.shard is None else {"shard": f"{held.shard[0]} of {held.shard[1]}, from 0 on"}),
         "open round": str(held.open_round),
         "accepted in it": f"{len(held.waiting):,}" + (f" ({nodes})" if nodes else ""),
         "their bytes": f"{held.waiting_bytes:,}",
@@ -47,9 +54,9 @@ def inspect_command(
 
 def verify_command(journal: Path = JOURNAL) -> None:
     """Check every record, payload, state and change of a journal; exit code 1 if something is wrong."""
-    found = faults(journal)
-    for fault in found:
-        typer.echo(fault)
+    found = [(each, fault) for each in journals(journal) for fault in faults(each)]
+    for each, fault in found:
+        typer.echo(fault if each == journal else f"{each.name}: {fault}")
     if found:
         raise typer.Exit(1)
     typer.echo("every record is whole")
