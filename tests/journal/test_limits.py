@@ -152,6 +152,34 @@ def test_what_was_received_of_the_forgotten_is_forgotten_and_that_of_the_others_
     server.close()
 
 
+def test_what_was_sent_again_need_not_be_remembered_twice(monkeypatch):
+    """However late it is forgotten, the list has at most twice as many coordinates as there are, and no bit changes."""
+
+    def play() -> tuple[list[bytes], int]:
+        run = sm.Run(sm.Scheme(sm.RandK(10), memory=sm.PerNode(forget_after=30)), 20)
+        server, rng, means, most = sm.Server(run), np.random.default_rng(4), [], 0
+        for round in range(80):
+            for node in rng.permutation(["a", "b", "c", "d"])[: rng.integers(1, 5)].tolist():
+                server.accept(node, sm.Client(run, node).encode(rng.normal(size=20), round))
+            means.append(server.close_round().mean.tobytes())
+            memory = server._rounds.memory
+            assert isinstance(memory, Table)
+            held = [at for _, of_nodes in memory._received for at in of_nodes.values()]
+            assert sum(at.size for at in held) == sum(memory._received_sizes.values())
+            most = max(most, *memory._received_sizes.values())
+            assert 8 * most <= memory._received_bytes or not bounded
+        return means, most
+
+    bounded = True
+    means, most = play()
+    assert most <= 50
+    bounded = False
+    monkeypatch.setattr(Table, "_drop_what_came_again", lambda self, node: None)
+    with_all, most = play()
+    assert most > 100
+    assert with_all == means
+
+
 def test_less_than_one_node_is_no_room():
     run = run_named()
     with pytest.raises(sm.InvalidInput, match=r"one node takes \d+ bytes here, more than memory_bytes = 100"):

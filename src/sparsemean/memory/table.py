@@ -44,8 +44,12 @@ class Table(Recollection):
         self._pending: list[Arrival] = []
         self._changes: dict[str, list[Change]] = {}
         self._fresh: list[str] = []
-        self._received_bytes = 8 * (forget_after or 0) * setting.most_sent  # of one node
-        self._received: deque[tuple[int, dict[str, Ints]]] = deque()  # where, by round and node; until it is old
+        # What may have to be forgotten: where each node sent, by round. What was sent again since is dropped when that
+        # has twice as many coordinates as there are, so that it is short however late things are forgotten.
+        self._received: deque[tuple[int, dict[str, Ints]]] = deque()
+        self._received_sizes: dict[str, int] = {}
+        most = (forget_after or 0) * setting.most_sent
+        self._received_bytes = 8 * min(most, 2 * self._blocks.dim + setting.most_sent)  # of one node
 
     def _new(self) -> Row:
         row = self._make_row(self._blocks.dim)
@@ -143,7 +147,20 @@ class Table(Recollection):
             if not self._received or self._received[-1][0] != round:
                 self._received.append((round, {}))
             self._received[-1][1][node] = at
+            self._received_sizes[node] += at.size
         self._change(Change(node, at, entries), before)
+        if self._received_sizes[node] > 2 * self._blocks.dim:
+            self._drop_what_came_again(node)
+
+    def _drop_what_came_again(self, node: str) -> None:
+        for received, of_nodes in self._received:
+            if node in of_nodes:
+                at = of_nodes[node]
+                of_nodes[node] = still = at[self._latest(node, at).arrays[SEEN] == received + 1]
+                self._received_sizes[node] -= at.size - still.size
+                if not still.size:
+                    del of_nodes[node]
+        self._received = deque(each for each in self._received if each[1])
 
     def _replacement(self, arrival: Arrival) -> tuple[Sample | None, Array]:
         """The sample of an arrival that only puts values in place of others, and what it puts; None for the rest."""
@@ -174,6 +191,7 @@ class Table(Recollection):
         for node in nodes:
             if node not in self._rows:
                 self._rows[node] = self._new()
+                self._received_sizes[node] = 0
                 self._places[node] = self._section.reserve()
                 self._fresh.append(node)
                 if self._everyone is not None:  # a row that is still 0 throughout
@@ -199,6 +217,7 @@ class Table(Recollection):
         while self._forget_after is not None and self._received and self._received[0][0] <= round - self._forget_after:
             received, of_nodes = self._received.popleft()
             for node, coordinates in of_nodes.items():
+                self._received_sizes[node] -= coordinates.size
                 old = coordinates[self._latest(node, coordinates).arrays[SEEN] == received + 1]
                 entries = self._latest(node, old)
                 before = entries.values().astype(np.float64)
@@ -226,7 +245,7 @@ class Table(Recollection):
         if node in self._rows:
             for sums in self._sums():
                 self._reweigh(sums, node, np.zeros(len(self._blocks.sizes)))
-            del self._rows[node]
+            del self._rows[node], self._received_sizes[node]
             for _, of_nodes in self._received:
                 of_nodes.pop(node, None)
             self._received = deque(each for each in self._received if each[1])
@@ -286,10 +305,12 @@ class Table(Recollection):
         received = branch(state, "received")
         ends = np.cumsum(array_in(received, "sizes"))[:-1]
         at = np.split(array_in(received, "at"), ends) if names_in(received, "nodes") else []
+        self._received_sizes = dict.fromkeys(self._rows, 0)
         by_round: dict[int, dict[str, Ints]] = {}
         rounds = array_in(received, "rounds").tolist()
         for round, node, coordinates in zip(rounds, names_in(received, "nodes"), at, strict=True):
             by_round.setdefault(round, {})[node] = coordinates
+            self._received_sizes[node] += coordinates.size
         self._received = deque(by_round.items())
 
 
