@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import heapq
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -40,18 +40,21 @@ class Row(ABC):
         """Take in the values of one part, which stand at these entries of the arrays."""
 
 
+def row_with(row: Row, arrays: Mapping[str, Array]) -> Row:
+    """A row of the same kind, with these arrays."""
+    other = copy.copy(row)
+    other.arrays = dict(arrays)
+    return other
+
+
 def replaced(row: Row, values: Array) -> Row:
     """A short row that holds nothing but these values."""
-    entries = copy.copy(row)
-    entries.arrays = dict.fromkeys(row.arrays, values)
-    return entries
+    return row_with(row, dict.fromkeys(row.arrays, values))
 
 
 def picked(row: Row, at: Ints) -> Row:
     """A short row: the entries at these coordinates, copied."""
-    entries = copy.copy(row)
-    entries.arrays = {name: array[..., at] for name, array in row.arrays.items()}
-    return entries
+    return row_with(row, {name: array[..., at] for name, array in row.arrays.items()})
 
 
 def put(row: Row, at: Ints | slice, entries: Row) -> None:
@@ -146,7 +149,7 @@ class Places:
 
 
 class InMemory(Shelf):
-    """Rows stand where they were made, in the memory of the process."""
+    """Rows stand by themselves, in the memory of the process."""
 
     def section(self, name: str, row: Row) -> Section:
         return _Loose()
@@ -166,7 +169,7 @@ class _Loose(Section):
         self._places.restore(places)
 
     def attach(self, place: int, row: Row) -> None:
-        pass
+        raise NotImplementedError("rows in memory are gone with the process that had them")
 
     def renew(self, place: int, row: Row) -> None:
-        pass
+        row.arrays = {name: np.zeros_like(array) for name, array in row.arrays.items()}

@@ -11,7 +11,7 @@ from sparsemean.kernels import Changes, Columns, Sample, add_scaled, carry, thre
 from sparsemean.kernels import put as put_samples
 from sparsemean.memory.base import Arrival, Recollection, Setting
 from sparsemean.memory.column_sums import ColumnSums
-from sparsemean.memory.rows import Change, Row, clear, picked, put, replaced
+from sparsemean.memory.rows import Change, Row, clear, picked, put, replaced, row_with
 from sparsemean.payload import Doubles, Floats, Ints, Part
 from sparsemean.tree import Array, Tree, array_in, branch, names_in
 
@@ -34,9 +34,9 @@ class Table(Recollection):
         name: str = "rows",
     ) -> None:
         self._blocks = setting.blocks
-        self._make_row = make_row
         self._forget_after = forget_after
-        self._section = setting.shelf.section(name, self._new())
+        self._blank = self._made(make_row)
+        self._section = setting.shelf.section(name, self._blank)
         self._rows: dict[str, Row] = {}
         self._places: dict[str, int] = {}
         self._present = ColumnSums(setting.blocks)
@@ -51,15 +51,21 @@ class Table(Recollection):
         most = (forget_after or 0) * setting.most_sent
         self._received_bytes = 8 * min(most, 2 * self._blocks.dim + setting.most_sent)  # of one node
 
-    def _new(self) -> Row:
-        row = self._make_row(self._blocks.dim)
+    def _made(self, make_row: Callable[[int], Row]) -> Row:
+        row = make_row(self._blocks.dim)
         if self._forget_after is not None:
             row.arrays[SEEN] = np.zeros(self._blocks.dim, np.int64)
+        for array in row.arrays.values():
+            array.flags.writeable = False
         return row
+
+    def _new(self) -> Row:
+        """A row that shares the arrays of all new ones, until the shelf gives it its own."""
+        return row_with(self._blank, self._blank.arrays)
 
     @property
     def node_bytes(self) -> int:
-        return sum(array.nbytes for array in self._new().arrays.values()) + self._received_bytes
+        return sum(array.nbytes for array in self._blank.arrays.values()) + self._received_bytes
 
     def expected(self, node: str, coordinates: Ints) -> Doubles | float:
         row = self._rows.get(node)
@@ -256,7 +262,7 @@ class Table(Recollection):
 
     def changes(self) -> Tree:
         written = [change for changes in self._changes.values() for change in changes]
-        names = self._new().arrays if written else ()
+        names = self._blank.arrays if written else ()
         return {
             "fresh": np.array([self._places[node] for node in self._fresh], np.int64),
             "places": np.array([self._places[change.node] for change in written], np.int64),
