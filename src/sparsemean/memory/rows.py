@@ -172,4 +172,4 @@ class _Loose(Section):
         raise NotImplementedError("rows in memory are gone with the process that had them")
 
     def renew(self, place: int, row: Row) -> None:
-        row.arrays = {name: np.zeros_like(array) for name, array in row.arrays.items()}
+        row.arrays = {name: np.zeros(array.shape, array.dtype) for name, array in row.arrays.items()}
