@@ -287,6 +287,40 @@ def test_changes_are_kept_until_the_rows_are_synced(opened, folder, play, monkey
     assert opened(journal=crashed(folder)).digest() == digest
 
 
+@pytest.mark.parametrize("loss", ["deleted", "cut short"])
+def test_rows_that_are_lost_once_their_changes_are_gone_are_missed(loss, opened, run, folder, play, monkeypatch):
+    monkeypatch.setattr(journal_module, "UNSYNCED", 0)
+    server = opened()
+    play(server, 3)
+    settled(server)
+    play(server, 1)
+    server.close()
+    assert faults(folder) == []
+    (rows,) = folder.glob("*.rows")
+    held = rows.read_bytes()
+    rows.unlink()
+    if loss == "cut short":
+        rows.write_bytes(held[:-4096])
+    expected = f"{rows} is {'missing' if loss == 'deleted' else 'shorter'}.*restore a copy"
+    (fault,) = faults(folder)
+    with pytest.raises(DamagedJournal, match=expected) as caught:
+        opened()
+    assert fault == str(caught.value)
+    rows.write_bytes(held)
+    play(opened(), 1)
+
+
+def test_rows_that_are_lost_while_their_changes_are_kept_are_made_again(opened, folder, play):
+    server = opened()
+    play(server, 3)
+    digest = server.digest()
+    copy = crashed(folder)
+    for rows in copy.glob("*.rows"):
+        rows.unlink()
+    assert faults(copy) == []
+    assert opened(journal=copy).digest() == digest
+
+
 def test_changes_of_servers_that_crashed_count_too(opened, folder, play, monkeypatch):
     server = opened()
     play(server, 4)

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from sparsemean.errors import DamagedJournal, InvalidInput, JournalError
-from sparsemean.journal.journal import BINDING, NO_LOG, STATE, SYNCED
+from sparsemean.journal.journal import BINDING, NO_LOG, STATE
 from sparsemean.journal.log import ENDS, LOST, NAME, Log, Record
 from sparsemean.journal.mapped_rows import SUFFIX
+from sparsemean.journal.synced import Synced
 from sparsemean.journal.written_tree import MAGIC, read_tree
 from sparsemean.tree import Tree, branch
 from sparsemean.wire import frame
@@ -82,7 +83,9 @@ def faults(folder: Path | str) -> list[str]:
                 before = record
             if end is not None:
                 _state(end, blob)
-            for changes in log.changes(int(log.facts().get(SYNCED, -1))):
+            synced = Synced.noted(log)
+            found += synced.lost(Path(folder))
+            for changes in log.changes(synced.sequence):
                 _read(changes, "what a round writes into rows")
     except JournalError as error:
         found.append(str(error))

@@ -20,6 +20,7 @@ from typing import Any
 from sparsemean.errors import DamagedJournal, ForeignJournal, JournalError
 from sparsemean.journal.log import ENDS, LOST, Kind, Log, Record, guarded
 from sparsemean.journal.mapped_rows import SUFFIX, MappedShelf
+from sparsemean.journal.synced import Synced
 from sparsemean.journal.written_estimate import estimate_in, estimate_tree
 from sparsemean.journal.written_tree import read_tree, written
 from sparsemean.memory.rows import Shelf
@@ -30,7 +31,7 @@ VERSION = 1
 KEPT_ROUNDS = 2  # ended rounds whose payloads stay, for those who want to look
 UNSYNCED = 1 << 28  # bytes of changes to rows after which the rows themselves are synced
 STATE, ASIDE, LOCK = ".state", ".aside", "lock"
-BINDING, SYNCED = "binding", "synced"
+BINDING = "binding"
 NO_LOG = "{} has lost its log; restore a copy of the journal"
 
 log = logging.getLogger("sparsemean.journal")
@@ -65,7 +66,9 @@ class Journal:
             self._bind(json.loads(json.dumps(binding)))
             if self._log.lost_commits:
                 log.warning("%s: %s", folder, LOST)
-            self._synced = self._started = int(self._log.facts().get(SYNCED, -1))
+            self._synced = self._started = Synced.noted(self._log)
+            for loss in self._synced.lost(folder):
+                raise DamagedJournal(loss)
             self._open = undo.pop_all()
         self._shelf = MappedShelf(folder)
         self._syncing: threading.Thread | None = None
@@ -100,10 +103,11 @@ class Journal:
         self._shelf = MappedShelf(self._folder)
         self._sequence = -1 if (last := self._log.last()) is None else last
         # Rows are about to be written again, so that those which were just synced no longer are.
-        self._syncing, self._started, self._unsynced = None, self._synced, self._log.changes_bytes(self._synced)
+        self._syncing, self._started = None, self._synced
+        self._unsynced = self._log.changes_bytes(self._synced.sequence)
         if not self._log.doubtful:  # or the end of a round may still turn out to have been written, and need its state
             self._clean(end)
-        changes = map(read_tree, self._log.changes(self._synced))
+        changes = map(read_tree, self._log.changes(self._synced.sequence))
         if end is None:
             return Recovered(None, changes, self._log.records())
         return Recovered(branch(self._read_state(end), "rounds"), changes, self._log.records(after=end))
@@ -147,8 +151,8 @@ class Journal:
             self._log.add(Record(sequence, kind, round))
             self._log.add_changes(sequence, pieces)
             self._log.drop_records(before_round=round - KEPT_ROUNDS + 1)
-            self._log.drop_changes(up_to=synced)
-            self._log.note(SYNCED, str(synced))
+            self._log.drop_changes(up_to=synced.sequence)
+            synced.note(self._log)
         self._sequence, self._synced = sequence, synced
         if self._syncing is not None and not self._syncing.is_alive():
             self._syncing = None
@@ -166,7 +170,7 @@ class Journal:
         """The rows are written; now and then they are synced, meanwhile."""
         self._shelf.rest()
         if self._unsynced > UNSYNCED and self._syncing is None:
-            self._started, self._unsynced = self._sequence, 0
+            self._started, self._unsynced = Synced(self._sequence, self._shelf.lengths()), 0
             self._syncing = threading.Thread(target=self._sync, name="sparsemean-journal-sync", daemon=True)
             self._syncing.start()
 

@@ -35,6 +35,10 @@ class MappedShelf(Shelf):
         self._sections.append(section)
         return section
 
+    def lengths(self) -> dict[str, int]:
+        """Bytes that are in use of each file."""
+        return {section.path.name: section.bytes for section in self._sections}
+
     def sync(self) -> None:
         """Wait until all that was written is on the disk."""
         for section in self._sections:
@@ -81,6 +85,7 @@ class _Mapped(Section):
         self._maps: list[mmap.mmap] = []
         self._ends: list[int] = []  # rows up to the end of each map
         self._growth = growth(self._row_bytes)
+        self.path = path
         self.bytes = 0
         with guarded("opened"):
             self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)

@@ -1,0 +1,40 @@
+"""Rows that are safe on the disk: the log no longer holds what wrote them, so that their files must not be lost."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from sparsemean.journal.log import Log, guarded
+
+NAME = "synced"
+
+
+@dataclass(frozen=True, slots=True)
+class Synced:
+    """Up to which record rows are synced, and how long their files were then."""
+
+    sequence: int = -1
+    files: dict[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def noted(cls, log: Log) -> Synced:
+        """As a log has it; before the first sync, every change is still in the log."""
+        return cls(**json.loads(log.facts().get(NAME, "{}")))
+
+    def note(self, log: Log) -> None:
+        """As part of the change that is under way."""
+        log.note(NAME, json.dumps({"sequence": self.sequence, "files": self.files}))
+
+    def lost(self, folder: Path) -> Iterator[str]:
+        """Files that are gone or shorter than they were, in words."""
+        for name, length in self.files.items():
+            path = folder / name
+            with guarded("read"):
+                held = path.stat().st_size if path.exists() else None
+            if held is None:
+                yield f"{path} is missing; restore a copy of the journal"
+            elif held < length:
+                yield f"{path} is shorter than the {length:,} bytes it had; restore a copy of the journal"
