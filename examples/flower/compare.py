@@ -82,7 +82,11 @@ def superlink(home: Path, fleeting: str) -> Iterator[dict[str, str]]:
         yield environment
     finally:
         process.terminate()
-        process.wait()
+        try:
+            process.wait(15)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
 
 
 def run(setting: str, nodes: int, environment: dict[str, str]) -> None:

@@ -35,7 +35,7 @@ DIM = 4000
 # processes they start inherit that.
 HEARS_INTERRUPTS = [
     *(sys.executable, "-c"),
-    "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); os.execv(sys.argv[1], sys.argv[1:])",
+    "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); os.execvp(sys.argv[1], sys.argv[1:])",
 ]
 
 PROJECT = """
@@ -145,6 +145,13 @@ def processes_of(folder: Path) -> list[int]:
     return found
 
 
+def kill_all(running: Callable[[], list[int]]) -> None:
+    while pids := running():
+        for pid in pids:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+
 def wait_for(happened: Callable[[], object], what: str, seconds: float = 300) -> None:
     end = time.monotonic() + seconds
     while not happened():
@@ -225,10 +232,7 @@ class Deployment:
         A ServerApp ends by itself when what started it is gone from the process table, which takes an init that reaps.
         """
         self.kill("superlink")
-        while running := self.server_apps():
-            for pid in running:
-                with suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
+        kill_all(self.server_apps)
 
     def log(self, name: str) -> str:
         return (self.folder / f"{name}.log").read_text(errors="replace")
@@ -301,10 +305,7 @@ class Deployment:
                 process.wait()
         with suppress(AssertionError):
             wait_for(lambda: not processes_of(self.home), "processes of the deployment to end", 10)
-        while left := processes_of(self.home):
-            for pid in left:
-                with suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
+        kill_all(lambda: processes_of(self.home))
 
 
 @pytest.fixture
@@ -385,19 +386,29 @@ def network_of_its_own() -> list[str]:
     return []
 
 
+def run_example(folder: Path, *options: str) -> None:
+    """Run it to its end; a second time if Flower or ray hangs, which was seen once in some thirty runs."""
+    script = [sys.executable, str(ROOT / "examples" / "flower" / "compare.py"), "--out", str(folder / "a.png")]
+    for home in (folder / "first", folder / "second"):
+        home.mkdir()
+        with (folder / "log").open("w") as log, suppress(subprocess.TimeoutExpired):
+            done = subprocess.run(
+                [*HEARS_INTERRUPTS, *network_of_its_own(), *script, "--home", str(home), *options],
+                env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+                stdout=log,
+                stderr=log,
+                timeout=240,
+            )
+            assert done.returncode == 0, (folder / "log").read_text()
+            wait_for(lambda: not processes_of(home), "the simulation's processes to end", 20)  # noqa: B023
+            return
+        kill_all(lambda: processes_of(home))  # noqa: B023
+    logs = "\n".join(path.read_text(errors="replace") for path in (folder / "log", home / "superlink.log"))
+    raise AssertionError(f"the example hung twice; its logs:\n{logs[-10_000:]}")
+
+
 def test_the_example_is_as_accurate_as_dense_with_a_tenth_of_the_bytes(tmp_path):
-    home = tmp_path / "home"
-    home.mkdir()
-    script = [sys.executable, str(ROOT / "examples" / "flower" / "compare.py"), "--home", str(home)]
-    size = ["--nodes", "6", "--rounds", "12", "--dataset", "digits", "--k", "0.35", "--out", str(tmp_path / "a.png")]
-    done = subprocess.run(
-        [*network_of_its_own(), *script, *size],
-        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-5000:]
+    run_example(tmp_path, "--nodes", "6", "--rounds", "12", "--dataset", "digits", "--k", "0.35")
     found = json.loads((tmp_path / "a.json").read_text())
     dense, ours = found["dense"], found["compressed"]
     assert len(dense["bytes"]) == len(ours["bytes"]) == 12
@@ -407,4 +418,3 @@ def test_the_example_is_as_accurate_as_dense_with_a_tenth_of_the_bytes(tmp_path)
     # Nodes have new ids and so other coordinates in each run; over 40 of them the difference was +0.002 ± 0.003.
     assert ours["accuracy"][-1] > dense["accuracy"][-1] - 0.01
     assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
-    wait_for(lambda: not processes_of(home), "the simulation's processes to end", 20)
