@@ -5,9 +5,11 @@ Run by test_ray.py in a network of its own, for this release of Ray listens on a
 
 from __future__ import annotations
 
+import io
 import json
 import logging
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -17,7 +19,7 @@ import time
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import chdir, contextmanager, redirect_stdout
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -267,6 +269,17 @@ def example(cluster: Any, folder: Path) -> dict[str, Any]:
     return {"code": done.returncode, "said": done.stdout, "errors": done.stderr[-2000:]}
 
 
+def documented(cluster: Any, folder: Path) -> dict[str, Any]:
+    """The snippet that opens docs/ray.md, on this cluster."""
+    page = (Path(__file__).parents[2] / "docs" / "ray.md").read_text(encoding="utf-8")
+    first = re.findall("```python\n(.*?)```", page, re.DOTALL)[0]
+    folder.mkdir()
+    said = io.StringIO()
+    with chdir(folder), redirect_stdout(said):
+        exec(first.replace("ray.init()", f'ray.init("{cluster.address}", ignore_reinit_error=True)'), {})
+    return {"said": said.getvalue().splitlines(), "journals": sorted(path.name for path in folder.glob("rj/*"))}
+
+
 def host_lost(cluster: Any, folder: Path) -> dict[str, Any]:
     """One of the two hosts goes, with the shards on it; they come back on the other one."""
     with both("rand-k-hybrid", shards=3, journal=folder) as pair:
@@ -290,7 +303,7 @@ def _host(_: object) -> str:
     return str(ray.get_runtime_context().get_node_id())
 
 
-CHECKS: list[Callable[[Any, Path], Any]] = [same, killed, front_died, capped, lost, example, host_lost]
+CHECKS: list[Callable[[Any, Path], Any]] = [same, killed, front_died, capped, lost, example, documented, host_lost]
 
 
 def two_nodes(temporary: str, attempts: int = 3) -> Any:

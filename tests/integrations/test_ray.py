@@ -142,6 +142,14 @@ def test_the_example_prints_a_table(found: Found) -> None:
     ]
 
 
+def test_the_documented_snippet_runs_as_it_stands(found: Found) -> None:
+    seen = check(found, "documented")
+    assert [line.split()[0] for line in seen["said"][:3]] == ["a", "b", "c"]
+    assert all("Receipt(" in line for line in seen["said"][:3])
+    assert "Usage(lo=0, " in seen["said"][3]
+    assert seen["journals"] == [f"shard-00{i}" for i in range(4)]
+
+
 def test_shards_of_a_lost_host_come_back_on_another(found: Found) -> None:
     seen = check(found, "host_lost")
     assert (seen["before"], seen["after"]) == (2, 1)

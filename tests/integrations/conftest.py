@@ -1,0 +1,13 @@
+"""Engines take turns: each starts processes by the dozen, and on two cores two of them at once end in time-outs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.xdist_group("engines"))
