@@ -11,7 +11,7 @@ import sparsemean as sm
 from sparsemean.lab.bench import Case, bench, too_large
 from sparsemean.lab.bench.baselines import of_decoding, of_encoding
 from sparsemean.lab.bench.growth import growth_rows
-from sparsemean.lab.bench.loops import GATHER, SUM_ALL, SUM_ONE, loop_rows
+from sparsemean.lab.bench.loops import GATHER, HASH_ALL, SUM_ALL, SUM_ONE, loop_rows
 from sparsemean.lab.bench.player import DECODE, ENCODE, TRIP, Player, vectors_for
 from sparsemean.lab.bench.sets import DIMS, MAIN, NODES, SHARES, every, whole
 
@@ -112,6 +112,7 @@ def test_loops_are_measured_by_themselves():
         GATHER: {"NumPy", "tuned NumPy"},
         SUM_ONE: {"NumPy", "tuned NumPy", "dense", "indices given"},
         SUM_ALL: {"1 thread", "dense"},
+        HASH_ALL: {"1 thread"},
     }
 
 

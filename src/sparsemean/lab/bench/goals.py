@@ -24,7 +24,7 @@ FOUR, THOUSAND = Case(MAIN, 1_000_000, 0.01, 4), Case(MAIN, 1_000_000, 0.01, 100
 LARGEST = Case("top-k", 10_000_000, 0.01, 1)
 REMEMBERING = [Case(scheme, 1_000_000, 0.01, 1000) for scheme in ("rand-k-temporal", "rand-k-hybrid")]
 CASES = [FOUR, BUSY_SERVER, THOUSAND, LARGE, *FEW_BITS, LARGEST]
-ROWS = 3 * len(CASES) + 3 + len(REMEMBERING) + 2
+ROWS = 3 * len(CASES) + 4 + len(REMEMBERING) + 2
 
 
 @dataclass(frozen=True)
