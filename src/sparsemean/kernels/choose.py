@@ -26,4 +26,4 @@ def fastest(twin: Function, name: str, module: str = DRAWING) -> Function:
 
 def worth_loading(count: int) -> bool:
     """Whether so many values are worth the second that loading numba takes, or it is loaded already."""
-    return count > SMALL or DRAWING in sys.modules
+    return count > SMALL or DRAWING in sys.modules or ARRAYS in sys.modules

@@ -14,6 +14,8 @@ from sparsemean.kernels.jit import inner as _inner
 from sparsemean.kernels.spread import cores, spread
 
 _PIECE = 1 << 18  # coordinates in one go, however many threads: sums over pieces must not depend on them
+_COMPARED = 1024  # entries at a time that are looked through for the few large ones among them
+_FEW = 0.05  # of the entries
 _TRIED = 1 << 14  # entries from which is guessed where the k largest begin
 
 # --- what the library calls -----------------------------------------------------------------------
@@ -59,9 +61,7 @@ def largest(vector: Array, k: int) -> Array:
 
     def above(piece: tuple[int, int], least: int) -> tuple[Array, Array]:
         low, high = piece
-        at, magnitudes = np.empty(high - low + 1, np.int64), np.empty(high - low + 1, kind)
-        count = _above(bits[low:high], beyond_sign, kind(least), low, at, magnitudes)
-        return at[:count].copy(), magnitudes[:count].copy()
+        return _above(bits[low:high], beyond_sign, kind(least), low)
 
     for least in (_guessed(vector, k), 0):
         pieces = spread(partial(above, least=least), _pieces(vector.size), _threads(vector.size))
@@ -159,15 +159,41 @@ def _add_scaled(sums: Array, factor: float, out: Array, anew: bool, low: int, hi
 
 
 @_entry
-def _above(bits: Array, beyond_sign: Any, least: Any, first: int, at: Array, magnitudes: Array) -> Any:
-    """How many magnitudes reach ``least``; which they are and where, counted from ``first`` on."""
-    found = np.uint64(0)
+def _above(bits: Array, beyond_sign: Any, least: Any, first: int) -> tuple[Array, Array]:
+    """Where magnitudes reach ``least``, counted from ``first`` on, and these magnitudes."""
+    count = 0
     for i in range(bits.size):
-        magnitude = bits[i] & beyond_sign
-        at[found] = first + i  # no branch, for it could not be foreseen; what is not meant is overwritten
-        magnitudes[found] = magnitude
-        found += np.uint64(magnitude >= least)
-    return found
+        count += bits[i] & beyond_sign >= least
+    at, magnitudes = np.empty(count + 1, np.int64), np.empty(count + 1, bits.dtype)
+    if count < bits.size * _FEW:
+        _pick_few(bits, beyond_sign, least, first, at, magnitudes)
+    else:
+        found = np.uint64(0)
+        for i in range(bits.size):  # no branch, for it could not be foreseen; what is not meant is overwritten
+            at[found] = first + i
+            magnitudes[found] = bits[i] & beyond_sign
+            found += np.uint64(bits[i] & beyond_sign >= least)
+    return at[:count], magnitudes[:count]
+
+
+@_inner
+def _pick_few(bits: Array, beyond_sign: Any, least: Any, first: int, at: Array, magnitudes: Array) -> None:
+    """Compared in vectors, a byte for each, after which eight bytes without any are passed by at once."""
+    one, found, reached = np.uint64(1), 0, np.zeros(_COMPARED, np.uint8)
+    eights = reached.view(np.uint64)
+    for start in range(0, bits.size, _COMPARED):
+        part = bits[start : start + _COMPARED]
+        reached[part.size // 8 * 8 :] = 0
+        for i in range(part.size):
+            reached[i] = part[i] & beyond_sign >= least
+        for eight in range((part.size + 7) // 8):
+            left = eights[eight]
+            while left:  # the lowest one in byte b is 2^(8b); times this number, its highest byte is b
+                byte = np.int64((left & (~left + one)) * np.uint64(0x0001020304050607) >> np.uint64(56))
+                at[found] = first + start + 8 * eight + byte
+                magnitudes[found] = part[8 * eight + byte] & beyond_sign
+                found += 1
+                left &= left - one
 
 
 @_entry

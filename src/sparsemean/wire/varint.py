@@ -11,14 +11,16 @@ from sparsemean.payload import Ints
 LONGEST = 6  # bytes for 2^40, the largest dimension
 
 
-def length(numbers: Ints) -> npt.NDArray[np.int64]:
+def length(numbers: Ints) -> npt.NDArray[np.uint8]:
     """Bytes each number takes.
 
-    >>> length(np.array([0, 127, 128, 16384]))
-    array([1, 1, 2, 3])
+    >>> length(np.array([0, 127, 128, 16384])).tolist()
+    [1, 1, 2, 3]
     """
-    longer: Ints = np.sum([numbers >= 1 << 7 * i for i in range(1, LONGEST)], axis=0)
-    return 1 + longer
+    sizes = np.ones(numbers.size, np.uint8)
+    for i in range(1, LONGEST):
+        sizes += numbers >= 1 << 7 * i
+    return sizes
 
 
 def pack(numbers: Ints) -> bytes:
@@ -28,12 +30,13 @@ def pack(numbers: Ints) -> bytes:
     '01ac02'
     """
     sizes = length(numbers)
-    starts = np.cumsum(sizes) - sizes
-    out = np.zeros(int(sizes.sum()), np.uint8)
-    for i in range(LONGEST):
-        here = sizes > i
-        more = (sizes[here] > i + 1).astype(np.uint8) << 7
-        out[starts[here] + i] = (numbers[here] >> 7 * i & 0x7F).astype(np.uint8) | more
+    at = np.cumsum(sizes, dtype=np.int64)
+    out = np.empty(at[-1] if at.size else 0, np.uint8)
+    at -= sizes
+    while numbers.size:
+        more = numbers > 0x7F
+        out[at] = numbers.astype(np.uint8) & np.uint8(0x7F) | more.view(np.uint8) << np.uint8(7)
+        at, numbers = at[more] + 1, numbers[more] >> 7
     return out.tobytes()
 
 
