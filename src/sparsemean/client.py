@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import zlib
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sparsemean import codec
+from sparsemean.checksum import crc32
 from sparsemean.encoders import Encoder, State, Stateful
 from sparsemean.errors import InvalidInput, OutOfStep
 from sparsemean.inputs import node_name, round_number, vector_of
@@ -143,4 +143,4 @@ class Client:
 
 def next_basis(basis: int, blob: bytes) -> int:
     """The tag of the state after this payload: a checksum of all payloads since the node began, never 0."""
-    return zlib.crc32(blob, basis) or 1
+    return crc32(blob, basis) or 1

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sqlite3
 import struct
-import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from sparsemean.checksum import crc32
 from sparsemean.errors import DamagedJournal, JournalError
 from sparsemean.journal.wal import lost_commits
 
@@ -52,7 +52,7 @@ class Record:
         """CRC-32 of all of it."""
         node = self.node.encode()
         start = struct.pack("<qqII", self.sequence, self.round, len(node), len(self.weight))
-        return zlib.crc32(self.payload, zlib.crc32(b"".join((start, self.kind.encode(), node, self.weight))))
+        return crc32(self.payload, crc32(b"".join((start, self.kind.encode(), node, self.weight))))
 
 
 class Log:
@@ -138,14 +138,14 @@ class Log:
         with guarded("read"):
             found = {}
             for name, value, checksum in self._database.execute("SELECT name, value, checksum FROM facts").fetchall():
-                if checksum != zlib.crc32(f"{name} {value}".encode()):
+                if checksum != crc32(f"{name} {value}".encode()):
                     raise DamagedJournal(f"{name!r} in the journal is damaged; restore a copy of it")
                 found[name] = value
             return found
 
     def note(self, name: str, value: str) -> None:
         """Note a fact, in place of an earlier one of this name."""
-        checksum = zlib.crc32(f"{name} {value}".encode())
+        checksum = crc32(f"{name} {value}".encode())
         self._database.execute("INSERT OR REPLACE INTO facts VALUES (?, ?, ?)", (name, value, checksum))
 
     def add(self, record: Record) -> None:

@@ -9,12 +9,12 @@ from __future__ import annotations
 import json
 import math
 import struct
-import zlib
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from sparsemean.checksum import crc32
 from sparsemean.errors import DamagedJournal
 from sparsemean.tree import Array, Tree
 
@@ -34,9 +34,9 @@ def written(tree: Tree) -> list[bytes | memoryview]:
     for array in arrays:
         pieces += [bytes(-length % ALIGNED), _bytes(array)]
         length += -length % ALIGNED + array.nbytes
-    crc = zlib.crc32(struct.pack("<Q", len(shape)))
+    crc = crc32(struct.pack("<Q", len(shape)))
     for piece in pieces:
-        crc = zlib.crc32(piece, crc)
+        crc = crc32(piece, crc)
     return [START.pack(MAGIC, crc, len(shape)), *pieces]
 
 
@@ -65,7 +65,7 @@ def read_tree(blob: bytes) -> Tree:
     """
     try:
         magic, crc, length = START.unpack_from(blob)
-        if magic != MAGIC or zlib.crc32(memoryview(blob)[START.size - 8 :]) != crc:
+        if magic != MAGIC or crc32(memoryview(blob)[START.size - 8 :]) != crc:
             raise DamagedJournal("the checksum of what was written down does not fit")
         shape = json.loads(blob[START.size : START.size + length])
         return _tree(shape, _taker(blob, START.size + length))

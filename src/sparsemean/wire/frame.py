@@ -23,9 +23,9 @@ from __future__ import annotations
 
 import hashlib
 import struct
-import zlib
 from dataclasses import dataclass
 
+from sparsemean.checksum import crc32
 from sparsemean.errors import MalformedPayload
 
 MAGIC = b"SPMN"
@@ -72,7 +72,7 @@ def pack(header: Header, body: bytes) -> bytes:
         len(body),
         header.basis,
     )
-    return b"".join((start, CRC.pack(zlib.crc32(body, zlib.crc32(start))), body))
+    return b"".join((start, CRC.pack(crc32(body, crc32(start))), body))
 
 
 def unpack(blob: memoryview) -> tuple[Header, memoryview]:
@@ -90,7 +90,7 @@ def unpack(blob: memoryview) -> tuple[Header, memoryview]:
     if length != len(body):
         raise MalformedPayload(f"the frame announces {length} bytes of body and has {len(body)}; was it truncated?")
     (crc,) = CRC.unpack_from(blob, HEADER.size)
-    if crc != zlib.crc32(body, zlib.crc32(blob[: HEADER.size])):
+    if crc != crc32(body, crc32(blob[: HEADER.size])):
         raise MalformedPayload("the checksum does not fit: the frame was damaged on its way; send it again")
     if kind not in (VALUES, UNCHANGED) or (kind == UNCHANGED and (length or parts)):
         raise MalformedPayload("the frame is of an unknown kind")
