@@ -1,46 +1,78 @@
-"""Arrays in which few numbers differ, such as the variances of rounding: made when they are asked for."""
+"""Arrays with a number for each value that are made when they are asked for, such as the variances of rounding."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 Doubles = npt.NDArray[np.float64]
+Singles = npt.NDArray[np.float32]
+
+_CHUNK = 1 << 15  # numbers at a time, so that they stay in the cache
 
 
 @dataclass(frozen=True, eq=False)
 class Levels:
-    """``size`` numbers: ``levels[which]``, or so many of each level in a row, where ``which`` is a number.
+    """``size`` numbers: ``each`` of every level in a row, as far as they are needed.
 
-    >>> np.asarray(Levels(np.array([1.0, 2.0]), 3, size=5))
+    >>> np.asarray(Levels(np.array([1.0, 2.0]), each=3, size=5))
     array([1., 1., 1., 2., 2.])
     """
 
     levels: Doubles
-    which: npt.NDArray[np.uint8] | int
+    each: int
     size: int
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
-        if isinstance(self.which, int):
-            return np.repeat(self.levels, self.which)[: self.size].astype(dtype or np.float64, copy=False)
-        return self.levels[self.which].astype(dtype or np.float64, copy=False)
+        return np.repeat(self.levels, self.each)[: self.size].astype(dtype or np.float64, copy=False)
 
     def __mul__(self, factor: float) -> Levels:
-        return Levels(self.levels * factor, self.which, self.size)
+        return replace(self, levels=self.levels * factor)
 
     def sum(self) -> float:
         """Of all the numbers, without making them."""
-        if isinstance(self.which, int):
-            often = np.full(self.levels.size, self.which)
-            often[-1:] -= often.sum() - self.size
-        else:
-            often = np.bincount(self.which, minlength=self.levels.size)
+        often = np.full(self.levels.size, self.each)
+        often[-1:] -= often.sum() - self.size
         return float(often @ self.levels)
 
     @property
-    def nbytes(self) -> int:
-        """What it takes."""
-        return self.levels.nbytes + (0 if isinstance(self.which, int) else self.which.nbytes)
+    def arrays(self) -> tuple[npt.NDArray[Any], ...]:
+        """What it holds."""
+        return (self.levels,)
+
+
+@dataclass(frozen=True, eq=False)
+class Octaves:
+    """``factor`` · max(2^e, ``least``)² for each x of ``values``, where 2^e ≤ |x| < 2^(e+1).
+
+    >>> np.asarray(Octaves(np.array([1.0, -3.0, 0.1, 0.0], "<f4"), least=0.5, factor=4.0))
+    array([ 4., 16.,  1.,  1.])
+    """
+
+    values: Singles
+    least: float
+    factor: float
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        return (self.factor * self._roots(self.values) ** 2).astype(dtype or np.float64, copy=False)
+
+    def __mul__(self, factor: float) -> Octaves:
+        return replace(self, factor=self.factor * factor)
+
+    def sum(self) -> float:
+        """Of all the numbers, without making them all at once."""
+        roots = (self._roots(self.values[low : low + _CHUNK]) for low in range(0, self.values.size, _CHUNK))
+        return self.factor * sum(float(np.einsum("i,i->", some, some)) for some in roots)  # BLAS would wake threads
+
+    def _roots(self, values: Singles) -> Doubles:
+        powers = (values.view("<u4") & np.uint32(0x7F800000)).view("<f4")  # a float32 without its fraction and sign
+        roots: Doubles = np.maximum(powers, np.float32(self.least)).astype(np.float64)
+        return roots
+
+    @property
+    def arrays(self) -> tuple[npt.NDArray[Any], ...]:
+        """What it holds; most often the values themselves."""
+        return (self.values,)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from sparsemean.kernels import Sample
 from sparsemean.kernels.sample import drawn
-from sparsemean.levels import Levels
+from sparsemean.levels import Levels, Octaves
 
 Floats = npt.NDArray[np.floating[Any]]
 Doubles = npt.NDArray[np.float64]
@@ -28,7 +28,7 @@ class Part:
     where: Ints | Sample  # a sample stays undrawn until somebody asks for its coordinates
     values: Floats
     scale: float = 1.0
-    noise: Levels | float = 0.0
+    noise: Levels | Octaves | float = 0.0
 
     @cached_property
     def coordinates(self) -> Ints:
@@ -49,8 +49,12 @@ class Payload:
     @property
     def held_bytes(self) -> int:
         """What it takes while it waits: few-bit values are long by then."""
-        arrays = (array for part in self.parts for array in (part.where, part.values, part.noise))
-        return sum(array.nbytes for array in arrays if isinstance(array, np.ndarray | Levels))
+        held: dict[int, int] = {}
+        for part in self.parts:
+            noise = () if isinstance(part.noise, float) else part.noise.arrays
+            arrays = (part.where, part.values, *noise)
+            held |= {id(array): array.nbytes for array in arrays if isinstance(array, np.ndarray)}
+        return sum(held.values())
 
     def dense(self, dim: int) -> Doubles:
         """The vector this payload stands for.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from sparsemean.errors import MalformedPayload
-from sparsemean.levels import Levels
+from sparsemean.levels import Levels, Octaves
 from sparsemean.payload import Floats, Layout, Part
 from sparsemean.sampling import Key, sample_of
 from sparsemean.wire import coordinates
@@ -73,7 +73,7 @@ def _pack_levelled(sent: Floats, kind: ValueKind, key: Key) -> bytes:
     )
 
 
-def _unpack_levelled(reader: Reader, count: int, kind: ValueKind, key: Key) -> tuple[Floats, Levels | float]:
+def _unpack_levelled(reader: Reader, count: int, kind: ValueKind, key: Key) -> tuple[Floats, Levels | Octaves | float]:
     if count == 0:
         return np.empty(0, kind.dtype), 0.0
     level, _ = _of_level(kind).unpack(reader, 1, key)

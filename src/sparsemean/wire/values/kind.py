@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from sparsemean.levels import Levels
+from sparsemean.levels import Levels, Octaves
 from sparsemean.payload import Floats
 from sparsemean.sampling import Key
 from sparsemean.wire.reader import Reader
@@ -51,5 +51,5 @@ class ValueKind(ABC):
         """The values as bytes, rounded by the dither of the key; refuses what does not fit the format."""
 
     @abstractmethod
-    def unpack(self, reader: Reader, count: int, key: Key) -> tuple[Floats, Levels | float]:
+    def unpack(self, reader: Reader, count: int, key: Key) -> tuple[Floats, Levels | Octaves | float]:
         """The next ``count`` values, finite, and the variance of the rounding noise in each."""

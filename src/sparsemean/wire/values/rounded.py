@@ -8,12 +8,12 @@ from typing import ClassVar, final
 import numpy as np
 
 from sparsemean.errors import InvalidInput, NonFiniteValues
-from sparsemean.levels import Levels
+from sparsemean.levels import Octaves
 from sparsemean.payload import Doubles, Floats
 from sparsemean.sampling import Key
 from sparsemean.wire.reader import Reader
 from sparsemean.wire.values.dither import chunks
-from sparsemean.wire.values.kind import ValueKind
+from sparsemean.wire.values.kind import ValueKind, bounded
 from sparsemean.wire.values.sixteen import Sixteen
 
 
@@ -59,13 +59,13 @@ class Rounded(ValueKind):
             packed[part] = self.format.narrow(rounded(some, self.format.spacing(some), uniform))
         return packed.tobytes()
 
-    def unpack(self, reader: Reader, count: int, key: Key) -> tuple[Floats, Levels]:
+    def unpack(self, reader: Reader, count: int, key: Key) -> tuple[Floats, Octaves]:
         """The next ``count`` values; no key is needed.
 
         Their noise has variance f(1 − f)u², and f is known to the sender alone: said is the average over f, u²/6, with
         the spacing u at the value that came.
         """
-        bits = np.frombuffer(reader.take(self.size(count)), "<u2")
-        if np.max(bits & np.uint16(0x7FFF), initial=0) > self.format.largest_bits:
+        values = self.format.widen(np.frombuffer(reader.take(self.size(count)), "<u2"))
+        if not bounded(values):
             raise NonFiniteValues("values must be finite; the node should check its vector")
-        return self.format.widen(bits), self.format.noise_at(bits)
+        return values, self.format.noise_at(values)

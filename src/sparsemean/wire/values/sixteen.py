@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from sparsemean.levels import Levels
+from sparsemean.levels import Octaves
 from sparsemean.payload import Doubles
 
 Shorts = npt.NDArray[np.uint16]
@@ -41,21 +40,9 @@ class Sixteen:
         spacing: Doubles = (np.maximum(exponent, self.lowest) - self.fraction + 1023 << 52).view(np.float64)
         return spacing
 
-    @cached_property
-    def largest_bits(self) -> int:
-        """The bits of the largest number; those of NaN and infinity are beyond it."""
-        return int(self.narrow(np.array([self.largest]))[0])
-
-    def noise_at(self, bits: Shorts) -> Levels:
-        """u²/6 for numbers of the format, by their exponents alone."""
-        exponents = (bits >> self.fraction) & np.uint16(self._noise.size - 1)
-        return Levels(self._noise, exponents.astype(np.uint8), bits.size)
-
-    @cached_property
-    def _noise(self) -> Doubles:
-        exponents = np.maximum(np.arange(1 << 15 - self.fraction), 1) - 1 + self.lowest
-        noise: Doubles = np.ldexp(1.0, exponents - self.fraction) ** 2 / 6.0
-        return noise
+    def noise_at(self, values: Singles) -> Octaves:
+        """u²/6 for numbers of the format."""
+        return Octaves(values, 2.0**self.lowest, 4.0**-self.fraction / 6.0)
 
 
 def _narrow_float16(values: Doubles) -> Shorts:
