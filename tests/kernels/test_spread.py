@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import threading
 import time
 
 import pytest
 
 from sparsemean.kernels import spread
+from sparsemean.kernels.spread import _pool
 
 
 def squared(number: int) -> int:
@@ -38,6 +40,30 @@ def test_after_an_error_nothing_is_under_way() -> None:
     with pytest.raises(ValueError, match="first"):
         spread(work, range(20), 3)
     assert under_way == []
+
+
+def test_an_error_in_another_thread_comes_out_and_ends_the_work() -> None:
+    done, other = [], threading.Event()
+
+    def work(number: int) -> None:
+        if threading.current_thread() is not threading.main_thread():
+            other.set()
+            raise IndexError("not of the caller")
+        other.wait(10)
+        done.append(number)
+
+    with pytest.raises(IndexError, match="not of the caller"):
+        spread(work, range(1000), 2)
+    assert len(done) < 1000
+
+
+def test_the_caller_does_its_share_and_all_of_it_while_others_are_busy() -> None:
+    busy = threading.Event()
+    _pool(os.getpid(), 1).submit(busy.wait, 30)
+    try:
+        assert set(spread(lambda _: threading.current_thread(), range(20), 2)) == {threading.current_thread()}
+    finally:
+        busy.set()
 
 
 def test_threads_are_kept() -> None:

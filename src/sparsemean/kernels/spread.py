@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any, TypeVar
@@ -17,16 +18,37 @@ def cores() -> int:
 
 
 def spread(work: Callable[[Any], Result], pieces: Sequence[Any], threads: int) -> list[Result]:
-    """The results in order, by so many threads. The work must let go of the interpreter's lock, and not call this."""
-    if threads == 1 or len(pieces) == 1:
+    """The results in order, by so many threads. The work must let go of the interpreter's lock.
+
+    The caller is one of the threads, for the others take a while to wake; whoever is free takes the next piece.
+    """
+    helpers = min(threads, len(pieces)) - 1
+    if helpers < 1:
         return [work(piece) for piece in pieces]
-    pool = _pool(os.getpid(), threads)
-    futures = [pool.submit(work, piece) for piece in pieces]
+    left, results = deque(enumerate(pieces)), dict[int, Result]()
+
+    def take_turns() -> None:
+        try:
+            while left:
+                try:
+                    number, piece = left.popleft()
+                except IndexError:  # another was quicker
+                    return
+                results[number] = work(piece)
+        except BaseException:
+            left.clear()
+            raise
+
+    pool = _pool(os.getpid(), helpers)
+    futures = [pool.submit(take_turns) for _ in range(helpers)]
     try:
-        return [future.result() for future in futures]
-    except BaseException:  # an interrupt too: what the work writes to may be gone once we return
-        wait([future for future in futures if not future.cancel()])
-        raise
+        take_turns()
+    finally:  # after an interrupt too: what the work writes to may be gone once we return
+        started = [future for future in futures if not future.cancel()]
+        wait(started)
+    for future in started:
+        future.result()
+    return [results[number] for number in range(len(pieces))]
 
 
 @functools.cache
