@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sparsemean.kernels import compiled
-from sparsemean.kernels.choose import SMALL
+from sparsemean.kernels.choose import ARRAYS, DRAWING, SMALL
 from sparsemean.kernels.restore import CHUNK, restore, restore_numpy
 
 
@@ -32,7 +32,8 @@ def test_both_leave_the_same_bits(count: int, levels: int, seed: int) -> None:
 
 def test_only_many_values_are_worth_loading_numba(monkeypatch: pytest.MonkeyPatch) -> None:
     assert restore(1) is compiled.restore  # it is loaded here
-    monkeypatch.delitem(sys.modules, compiled.__name__)
+    for module in (DRAWING, ARRAYS):
+        monkeypatch.delitem(sys.modules, module, raising=False)
     assert restore(SMALL) is restore_numpy
-    monkeypatch.setitem(sys.modules, compiled.__name__, compiled)
+    monkeypatch.setitem(sys.modules, DRAWING, compiled)
     assert restore(SMALL + 1) is compiled.restore
