@@ -39,7 +39,7 @@ def spread(work: Callable[[Any], Result], pieces: Sequence[Any], threads: int) -
             left.clear()
             raise
 
-    pool = _pool(os.getpid(), helpers)
+    pool = _pool(os.getpid(), threads - 1)
     futures = [pool.submit(take_turns) for _ in range(helpers)]
     try:
         take_turns()
