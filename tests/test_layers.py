@@ -112,6 +112,20 @@ class OnGpu:
         raise RuntimeError("Can't call numpy() on Tensor that requires grad")
 
 
+class OnAnotherDevice(Capsule):
+    def __dlpack__(self, **options: Any) -> Any:
+        raise BufferError("the buffer is on device 2")
+
+
 def test_a_tensor_that_cannot_be_read_says_what_to_do() -> None:
     with pytest.raises(sm.InvalidInput, match="detach"):
         array_of(OnGpu())
+    with pytest.raises(sm.InvalidInput, match=r"device 2.*CPU"):
+        array_of(OnAnotherDevice(np.zeros(2)))
+
+
+def test_masks_are_not_passed_over() -> None:
+    masked = np.ma.masked_array([1.0, 2.0, 3.0], [False, True, False])
+    with pytest.raises(sm.InvalidInput, match="masked"):
+        array_of(masked)
+    assert array_of(masked[::2]).tolist() == [1.0, 3.0]

@@ -45,6 +45,8 @@ def array_of(array: Any) -> Floats:
     NumPy, and what has ``__array__`` or ``__dlpack__`` (torch, JAX); 16-bit floats become float32, integers float64.
     """
     found: Any
+    if np.ma.is_masked(array):
+        raise InvalidInput("some entries of this array are masked; fill them first, as with filled(0)")
     try:
         if hasattr(array, "__dlpack__") and not hasattr(array, "__array__"):
             found = np.from_dlpack(array)
@@ -55,7 +57,9 @@ def array_of(array: Any) -> Floats:
         if found.dtype not in (np.float32, np.float64):
             half = found.dtype.name in ("float16", "bfloat16")
             found = found.astype(np.float32) if half else found.astype(np.float64, casting="same_kind")
-    except (TypeError, ValueError, BufferError):
+    except BufferError as error:
+        raise InvalidInput(f"this array cannot be read ({error}); move it to the CPU first") from None
+    except (TypeError, ValueError):
         raise InvalidInput("a vector is an array of real numbers") from None
     except RuntimeError as error:
         raise InvalidInput(f"this tensor cannot be read ({error}); detach() it and move it to the CPU first") from None

@@ -34,9 +34,8 @@ class Levels:
 
     def sum(self) -> float:
         """Of all the numbers, without making them."""
-        often = np.full(self.levels.size, self.each)
-        often[-1:] -= often.sum() - self.size
-        return float(often @ self.levels)
+        beyond = self.levels.size * self.each - self.size
+        return float(self.each * self.levels.sum() - beyond * self.levels[-1:].sum())
 
     @property
     def arrays(self) -> tuple[npt.NDArray[Any], ...]:

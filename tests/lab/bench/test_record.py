@@ -94,3 +94,11 @@ def test_rows_of_one_record_alone_are_left_out_and_the_slowest_change_stands_fir
 def test_rows_without_baselines_are_compared_by_the_clock():
     old, new = (replace(record(), rows=(Row("first", None, timing(s)),)) for s in (1.0, 0.25))
     assert changes(old, new)[0].mean == pytest.approx(4.0)
+
+
+@pytest.mark.parametrize("text", ["{}", "[1, 2]", '"words"', "{"])
+def test_other_files_are_refused_in_words(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "other.json"
+    path.write_text(text)
+    with pytest.raises(InvalidInput, match=r"was not written by `sparsemean bench --out`, or was changed since$"):
+        read(path)

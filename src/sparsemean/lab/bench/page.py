@@ -10,6 +10,7 @@ from pathlib import Path
 
 from sparsemean.errors import InvalidInput
 from sparsemean.lab.bench.baselines import LIMIT, MEANING
+from sparsemean.lab.bench.case import Case
 from sparsemean.lab.bench.goals import judged
 from sparsemean.lab.bench.player import DECODE, ENCODE, TRIP, WHATS
 from sparsemean.lab.bench.record import Record
@@ -25,6 +26,7 @@ from sparsemean.lab.report.tables import Table
 from sparsemean.lab.report.verdicts import badge, grid
 from sparsemean.lab.report.words import number
 
+NO_PLOT = f"there is no plot without rounds of {MAIN} with float32 values; measure some, or leave --plot out"
 AS_FAST = Mark(1.0, "as fast")
 RATIO = Quantity(("ratio",), "times as fast as", log=True, bounded=True)
 SHORT = {ENCODE: "encode", DECODE: "server", TRIP: "round trip"}
@@ -55,11 +57,16 @@ def write_plot(record: Record, path: str | PathLike[str]) -> Path:
     """The server's rounds as one image; the suffix says in which format."""
     figure = ratios(record.rows, DECODE)
     if figure is None:
-        raise InvalidInput(f"there is no plot of rounds of {MAIN}, none were measured; leave --plot out")
+        raise InvalidInput(NO_PLOT)
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
     draw(figure, target)
     return target
+
+
+def plotted(case: Case) -> bool:
+    """Whether figures show it."""
+    return case.scheme == MAIN and case.values == "float32"
 
 
 def ratios(rows: Sequence[Row], what: str) -> Figure | None:
@@ -74,7 +81,7 @@ def ratios(rows: Sequence[Row], what: str) -> Figure | None:
             "ratio_se": (ratio.high - ratio.low) / 4,
         }
         for row in rows
-        if row.what == what and row.case is not None and row.case.scheme == MAIN and row.case.values == "float32"
+        if row.what == what and row.case is not None and plotted(row.case)
         for name, ratio in row.ratios.items()
     ]
     title = f"{what[:1].upper()}{what[1:]}, {style_of(MAIN).label}: how many times as fast?"

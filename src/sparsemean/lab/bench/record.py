@@ -69,8 +69,10 @@ def read(path: Path) -> Record:
         )
     except OSError as error:
         raise InvalidInput(f"{path} cannot be read: {error.strerror}") from None
-    except (ValueError, KeyError, TypeError) as error:
-        raise InvalidInput(f"{path} was not written by `sparsemean bench --out`: {error}") from None
+    except InvalidInput:
+        raise
+    except (ValueError, KeyError, TypeError):
+        raise InvalidInput(f"{path} was not written by `sparsemean bench --out`, or was changed since") from None
 
 
 def _row(found: Mapping[str, Any]) -> Row:

@@ -17,7 +17,7 @@ from sparsemean.lab.bench import Case, Row, bench, machine, too_large
 from sparsemean.lab.bench.against import changes
 from sparsemean.lab.bench.goals import ROWS, goal_rows
 from sparsemean.lab.bench.link import Break, over_a_link
-from sparsemean.lab.bench.page import write_page, write_plot
+from sparsemean.lab.bench.page import NO_PLOT, plotted, write_page, write_plot
 from sparsemean.lab.bench.record import Record, read
 from sparsemean.lab.bench.sets import every, whole
 from sparsemean.lab.cli.bench_tables import show, show_changes
@@ -41,7 +41,7 @@ def bench_command(
         bool, typer.Option("--all", help="Instead: every scheme, every size that takes seconds, and our goals; 10 min.")
     ] = False,
     goals: Annotated[bool, typer.Option("--goals", help="Instead: what we want of it, and whether it holds.")] = False,
-    repeats: Annotated[int, typer.Option(min=1, help="Measurements, of which the median counts.")] = 7,
+    repeats: Annotated[int, typer.Option(min=1, help="Of which the median counts; more of what is quick.")] = 7,
     link: Annotated[str | None, typer.Option(help="Speed of each node's link, e.g. 10Mbit: when does it pay?")] = None,
     out: Annotated[Path | None, typer.Option(help="Also write the numbers here, as JSON.")] = None,
     read_from: Annotated[
@@ -58,13 +58,20 @@ def bench_command(
     out and said. With --link: a round over links of that speed, against sending whole float32 vectors, and the speed
     at which both take as long. Stop it with Ctrl-C: what was measured is kept.
     """
+    for path in (out, report, plot):
+        if path is not None and path.is_dir():
+            raise InvalidInput(f"{path} is a folder; name a file in it")
     if plot is not None and plot.suffix.removeprefix(".") not in FORMATS:
         raise InvalidInput(f"a plot is written as {', '.join(FORMATS)}, not as {plot.name!r}")
     old = read(against) if against else None
     if read_from is not None:
+        if link is not None or goals or everything:
+            raise InvalidInput("--from shows what was measured before; leave --link, --goals and --all out")
         record = read(read_from)
     else:
         cases = whole() if everything else [] if goals else _cases(schemes, values, dims, shares, nodes)
+        if plot is not None and (link is not None or not (goals or any(map(plotted, cases)))):
+            raise InvalidInput(NO_PLOT)
         record = _measured(cases, everything or goals, None if link is None else bits_of(link), repeats, out)
     if out is not None:
         record.write(out)

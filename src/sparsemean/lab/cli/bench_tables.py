@@ -39,14 +39,19 @@ def show(record: Record) -> None:
     for line in record.left_out:
         _say(f"Left out: {line}.")
     if record.busy:
-        most = max(row.others for row in record.busy)
-        _say(f"Something else ran during the rows marked with *, on up to {most:.2g} cores: read them with care.")
+        most, cores = max(row.others for row in record.busy), record.machine["cores"]
+        _say(
+            f"Something else ran in rows marked with *, on up to {most:.2g} of {cores} cores: read them with care."
+        )
     if not record.complete:
         _say(f"Stopped after {len(record.rows) or len(record.links)} rows, which are kept.")
 
 
 def show_changes(found: Sequence[Change], old: Record) -> None:
     """Rows that every baseline agrees have changed; how many did not."""
+    if not found:
+        _say("Nothing that was measured is in both records: measure the same sizes and schemes.")
+        return
     slower = [change for change in found if change.verdict == "slower"][:FEW]
     faster = [change for change in reversed(found) if change.verdict == "faster"][:FEW]
     if slower or faster:

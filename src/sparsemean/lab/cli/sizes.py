@@ -60,6 +60,6 @@ def bits_of(text: str) -> float:
     (10000000.0, 1500000000.0, 56000.0)
     """
     found = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*([kKmMgG]?)(?:b|[bB]its?|[bB]ps)?(?:/s|/sec)?\s*", text)
-    if not found or float(found[1]) == 0.0:
+    if not found or float(found[1]) == 0.0 or text.strip()[-1].isdigit():
         raise InvalidInput(f"{text!r} is not the speed of a link in bits a second; write 10Mbit or 1Gbit")
     return float(found[1]) * _TIMES[found[2].lower()]

@@ -18,13 +18,14 @@ LARGEST = 1e100  # beyond it sums of squares overflow; no honest vector goes the
 def bounded(values: Floats) -> bool:
     """Whether all of them are finite and no larger than ``LARGEST``.
 
-    The sum of squares tells in one pass, but for floats of which that overflows.
+    The sum of squares tells in one pass, but for floats of which that overflows. einsum takes it rather than dot, whose
+    threads may wait for a core that others use: 8 ms, however short the vector.
 
     >>> [bounded(np.array([1.0, each], np.float32)) for each in (3e38, np.inf, np.nan)]
     [True, False, False]
     """
     with np.errstate(over="ignore", invalid="ignore"):
-        squares = float(np.dot(values, values))
+        squares = float(np.einsum("i,i->", values, values))
     if np.isfinite(squares) and squares <= LARGEST**2:
         return True
     limit = values.dtype.type(min(LARGEST, float(np.finfo(values.dtype).max)))
