@@ -40,9 +40,7 @@ def show(record: Record) -> None:
         _say(f"Left out: {line}.")
     if record.busy:
         most, cores = max(row.others for row in record.busy), record.machine["cores"]
-        _say(
-            f"Something else ran in rows marked with *, on up to {most:.2g} of {cores} cores: read them with care."
-        )
+        _say(f"Something else ran in rows marked with *, on up to {most:.2g} of {cores} cores: read them with care.")
     if not record.complete:
         _say(f"Stopped after {len(record.rows) or len(record.links)} rows, which are kept.")
 
