@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from readings import Readings
 
 INK, ESTIMATE, EXACT, LOST = "#374151", "#0d2ab3", "#d97706", "#b91c1c"
+WIDE, HIGH, BELOW = 0.2, 0.07, 0.08  # degrees: the room of a number on the map, and how far it is from its station
 LABELLED = ("ILE-DE-BREHAT", "PTE DU RAZ", "ROSTRENEN", "BELLE ILE-LE TALUT", "DINARD", "PLOERMEL", "NOIRMOUTIER EN")
 
 
@@ -72,8 +73,12 @@ def draw_map(
         east, north, s=80, c=colour, cmap="RdBu_r", vmin=-bound, vmax=bound, edgecolors=INK, linewidths=0.6
     )
     axes.figure.colorbar(shown, ax=axes, shrink=0.8, label="warmer than the other stations by … °C, estimated")
+    taken = list(zip(east, north, strict=True))
     for x, y, value, se in zip(east, north, colour, error, strict=True):
-        if se > 0:
+        below = y - BELOW
+        free = all(abs(x - other_x) > WIDE or abs(below - other_y) > HIGH for other_x, other_y in taken)
+        if se > 0 and free:  # the others are in the list beside the map
+            taken.append((x, below))
             axes.annotate(
                 f"{value:+.1f} ± {se:.1f}",
                 (x, y),
