@@ -684,3 +684,35 @@ def test_only_train_messages_are_encoded():
     reply = app(Message(content, 11, "evaluate"), Context(1, 11, {}, RecordDict(), {}))
     assert len(asked) == 1
     assert reply.content["arrays"] == model()
+
+
+def test_an_error_that_a_mod_behind_ours_answers_with_passes():
+    def failing(message: Message, context: Context, call_next: Next) -> Message:
+        return Message(Error(code=7, reason="out of battery"), reply_to=message)
+
+    strategy = SparseMean(fed(), RANDK)
+    strategy.start(InProcess({**honest(), 12: client_app(sparsemean_mod, failing)}), model(), num_rounds=1)
+    assert strategy.refused == {"12": "failed: out of battery"}
+
+
+def test_a_reply_with_two_array_records_fails_at_the_node():
+    two = client_app(sparsemean_mod, tampering(second_record))
+    strategy = SparseMean(fed(), RANDK)
+    strategy.start(InProcess({**honest(), 12: two}), model(), num_rounds=1)
+    assert "exactly one ArrayRecord in a train message, found 2" in strategy.refused["12"]
+
+
+def test_training_may_replace_the_arrays_it_received():
+    def replacing(message: Message, context: Context, call_next: Next) -> Message:
+        reply = call_next(message, context)
+        received: Any = message.content["arrays"]
+        received.update(reply.content["arrays"])
+        return reply
+
+    strategy = SparseMean(fed(), RANDK)
+    (asked, *_) = strategy.configure_train(1, model(), ConfigRecord(), InProcess(honest()))
+    replies = []
+    for app in (client_app(sparsemean_mod), client_app(sparsemean_mod, replacing)):
+        content = RecordDict({"arrays": model(), "config": asked.content["config"]})
+        replies.append(app(Message(content, 11, "train"), Context(1, 11, {}, RecordDict(), {})))
+    assert replies[0].content["arrays"] == replies[1].content["arrays"]
