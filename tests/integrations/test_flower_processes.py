@@ -387,7 +387,7 @@ def network_of_its_own() -> list[str]:
 
 
 def run_example(folder: Path, *options: str) -> None:
-    """Run it to its end; a second time if Flower or ray hangs, which was seen once in some thirty runs."""
+    """Run it to its end; a second time if Flower or ray hangs, which was seen once in some twenty runs."""
     script = [sys.executable, str(ROOT / "examples" / "flower" / "compare.py"), "--out", str(folder / "a.png")]
     for home in (folder / "first", folder / "second"):
         home.mkdir()
