@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import functools
+import json
 import operator
+import runpy
 import warnings
+import zipfile
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -24,6 +27,7 @@ from sparsemean.integrations.ray.ranges import Plan, ShardLost
 from sparsemean.integrations.ray.shard import Shard
 from sparsemean.integrations.ray.usage import array_bytes
 
+ROOT = Path(__file__).parent.parent.parent
 DIM, LAYERS = 300_000, (5_000, 249_000, 46_000)  # 74 blocks of the sampler: not all of them keep powers
 FITTED = {
     "rand-k-spatial-adaptive",
@@ -138,6 +142,33 @@ def test_calls_that_come_twice_count_once_and_a_new_process_goes_on_from_the_jou
     made = plan(run, 2, "drop", tmp_path)
     for plain, sharded in play(run, made, twice=True):
         assert_alike(name, plain, sharded)
+
+
+def test_the_golden_journals_of_shards_are_opened_and_go_on(tmp_path: Path) -> None:
+    maker = runpy.run_path(str(ROOT / "scripts" / "make_golden_journals.py"))
+    golden = ROOT / "tests" / "golden" / "journal" / "v1"
+    with zipfile.ZipFile(golden / "shards.zip") as archive:
+        archive.extractall(tmp_path)
+    story = json.loads((golden / "shards.json").read_text(encoding="utf-8"))
+    run = sm.Run.from_json(json.dumps(story["run"]))
+    made = plan(run, 2, journal=tmp_path)
+    server, nodes, cut = sm.Server(run), maker["Nodes"](run), ByHand(made)
+    maker["begin"](server, nodes)
+    nodes.send(server, tuple(story["waiting"]))
+    assert {shard.status().round for shard in cut.shards} == {story["round"]}
+    for node, expected in story["expected"].items():
+        np.testing.assert_array_equal(np.concatenate([shard.remembered(node) for shard in cut.shards]), expected)
+    (cut.sequence,) = {shard.status().sequence for shard in cut.shards}
+    for expected in story["next"]:
+        offers = []
+        for node in maker["NODES"][2:] if server.round == story["round"] else maker["NODES"]:
+            weight = [1.0 + len(node) / 8, 1.0]
+            blob = sm.Client(run, node).encode(maker["vector"](node, server.round, run.dim), server.round)
+            offers.append(cut.cut(server, node, blob, weight))
+            server.accept(node, blob, weight)
+        cut.accept(server.round, offers)
+        server.close_round()
+        assert cut.close().mean.tolist() == expected["mean"]
 
 
 def test_a_shard_refuses_what_does_not_follow_on_its_last_record(tmp_path: Path) -> None:
