@@ -19,8 +19,9 @@ import sparsemean as sm
 pytest.importorskip("flwr", reason="the Flower integration needs flwr: pip install 'sparsemean[flower]'")
 
 from flwr.app import Array, ArrayRecord, ConfigRecord, Context, Error, Message, MetricRecord, RecordDict
+from flwr.client.mod import secaggplus_mod
 from flwr.clientapp import ClientApp
-from flwr.clientapp.mod import LocalDpMod
+from flwr.clientapp.mod import LocalDpMod, adaptiveclipping_mod, fixedclipping_mod
 from flwr.serverapp import Grid
 from flwr.serverapp import strategy as flower
 from flwr.serverapp.strategy import FedAvg
@@ -268,6 +269,10 @@ HOSTILE = {
     "without weight": (with_metrics(loss=1.0), "MalformedPayload"),
     "a list as weight": (with_metrics(loss=1.0, **{"num-examples": [1, 2]}), "MalformedPayload"),
     "NaN as weight": (with_metrics(loss=1.0, **{"num-examples": float("nan")}), "InvalidInput"),
+    "a weight beyond all floats": (with_metrics(loss=1.0, **{"num-examples": 10**400}), "MalformedPayload"),
+    "a weight beyond all sense": (with_metrics(loss=1.0, **{"num-examples": 10**300}), "InvalidInput"),
+    "an infinite weight": (with_metrics(loss=1.0, **{"num-examples": float("inf")}), "InvalidInput"),
+    "a metric beyond all floats": (with_metrics(loss=-(10**400), **{"num-examples": 1}), "MalformedPayload"),
     "a negative weight": (with_metrics(loss=1.0, **{"num-examples": -1}), "InvalidInput"),
     "other metrics": (with_metrics(oddity=1.0, **{"num-examples": 1}), "MalformedPayload"),
     "no metrics": (no_metrics, "MalformedPayload"),
@@ -477,7 +482,14 @@ class OwnArrays(FedAvg):
         return messages
 
 
-REFUSED = [
+PRIVATE: dict[str, Callable[[flower.Strategy], flower.Strategy]] = {
+    "server-side fixed": lambda inner: flower.DifferentialPrivacyServerSideFixedClipping(inner, 0.1, 1.0, 4),
+    "server-side adaptive": lambda inner: flower.DifferentialPrivacyServerSideAdaptiveClipping(inner, 0.1, 4),
+    "client-side fixed": lambda inner: flower.DifferentialPrivacyClientSideFixedClipping(inner, 0.1, 1.0, 4),
+    "client-side adaptive": lambda inner: flower.DifferentialPrivacyClientSideAdaptiveClipping(inner, 0.1, 4),
+}
+
+REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: flower.FedMedian(), "one by one"),
     (lambda: flower.FedTrimmedAvg(), "one by one"),
     (lambda: flower.Krum(), "one by one"),
@@ -485,8 +497,7 @@ REFUSED = [
     (lambda: flower.Bulyan(), "one by one"),
     (lambda: flower.QFedAvg(client_learning_rate=0.1), "loss"),
     (lambda: flower.FedXgbBagging(), "trees"),
-    (lambda: flower.DifferentialPrivacyServerSideFixedClipping(FedAvg(), 0.1, 1.0, 2), "privacy"),
-    (lambda: flower.DifferentialPrivacyClientSideFixedClipping(FedAvg(), 0.1, 1.0, 2), "privacy"),
+    *((lambda wrap=wrap: wrap(FedAvg()), "privacy") for wrap in PRIVATE.values()),
     (lambda: OwnAveraging(), "aggregate_train of its own"),
     (lambda: SparseMean(FedAvg(), RANDK), "not built on FedAvg"),
     (lambda: None, "not built on FedAvg"),
@@ -716,3 +727,86 @@ def test_training_may_replace_the_arrays_it_received():
         content = RecordDict({"arrays": model(), "config": asked.content["config"]})
         replies.append(app(Message(content, 11, "train"), Context(1, 11, {}, RecordDict(), {})))
     assert replies[0].content["arrays"] == replies[1].content["arrays"]
+
+
+class Between(flower.Strategy):
+    """A strategy of the user's own around another, which passes everything on."""
+
+    def __init__(self, inner: flower.Strategy) -> None:
+        self.inner = inner
+        for name in ("configure_train", "aggregate_train", "configure_evaluate", "aggregate_evaluate", "summary"):
+            setattr(self, name, getattr(inner, name))
+
+    def configure_train(self, *_: Any) -> Any: ...
+    def aggregate_train(self, *_: Any) -> Any: ...
+    def configure_evaluate(self, *_: Any) -> Any: ...
+    def aggregate_evaluate(self, *_: Any) -> Any: ...
+    def summary(self) -> None: ...
+
+
+@pytest.mark.parametrize("between", [False, True])
+@pytest.mark.parametrize("which", PRIVATE)
+def test_differential_privacy_around_sparsemean_is_refused_before_anything_is_sent(which, between):
+    grid, ours = InProcess(honest()), SparseMean(fed(), RANDK)
+    private = PRIVATE[which](Between(ours) if between else ours)
+    with pytest.raises(sm.InvalidInput, match=rf"{type(private).__name__} cannot wrap SparseMean; use .*LocalDpMod"):
+        private.start(grid, model(), num_rounds=1)
+    assert grid.replies == []
+
+
+def test_a_train_config_that_asks_for_clipping_is_refused():
+    config = ConfigRecord({"clipping_norm": 1.0})
+    with pytest.raises(sm.InvalidInput, match=r"'clipping_norm'.*LocalDpMod.*if the key is your own, give it another"):
+        SparseMean(fed(), RANDK).start(InProcess(honest()), model(), num_rounds=1, train_config=config)
+
+
+@pytest.mark.parametrize(
+    "mods",
+    [
+        [sparsemean_mod],
+        [sparsemean_mod, fixedclipping_mod],
+        [fixedclipping_mod, sparsemean_mod],
+        [sparsemean_mod, adaptiveclipping_mod],
+        [adaptiveclipping_mod, sparsemean_mod],
+    ],
+)
+def test_the_mod_refuses_to_train_for_a_message_that_asks_for_a_payload_and_for_clipping(mods):
+    """As that of a server with an earlier version would, which lets itself be wrapped."""
+    steps = []
+
+    def noted(node: int, name: str, array: np.ndarray) -> np.ndarray:
+        steps.append(node)
+        return array
+
+    app = client_app(*mods, step=noted)
+    strategy, grid = SparseMean(fed(), RANDK), InProcess({**honest(), 12: app})
+    messages = list(strategy.configure_train(1, model(), ConfigRecord(), grid))
+    for message in messages:
+        if message.metadata.dst_node_id == 12:  # Flower shares one config among all messages
+            asked = ConfigRecord({**message.content.config_records["config"], "clipping_norm": 1.0})
+            message.content = RecordDict({**message.content, "config": asked})
+    strategy.aggregate_train(1, grid.send_and_receive(messages))
+    assert strategy.refused.keys() == {"12"}
+    assert re.match(r"failed: InvalidInput: .*'clipping_norm'.*use .*LocalDpMod", strategy.refused["12"])
+    assert steps == []
+
+
+MISPLACED = {
+    "clipping behind": ([sparsemean_mod, fixedclipping_mod], "fixedclipping_mod requires the key"),
+    "clipping in front": ([fixedclipping_mod, sparsemean_mod], "fixedclipping_mod requires the key"),
+    "adaptive clipping behind": ([sparsemean_mod, adaptiveclipping_mod], "adaptiveclipping_mod requires the key"),
+    "adaptive clipping in front": ([adaptiveclipping_mod, sparsemean_mod], "adaptiveclipping_mod requires the key"),
+    "local privacy in front": ([LocalDpMod(1.0, 1e-4, 10.0, 1e-5), sparsemean_mod], "InvalidInput: LocalDpMod has to"),
+    "SecAgg+ behind": ([sparsemean_mod, secaggplus_mod], "KeyError: 'secaggplus_configs'"),
+    "SecAgg+ in front": ([secaggplus_mod, sparsemean_mod], "KeyError: 'secaggplus_configs'"),
+}
+
+
+@pytest.mark.parametrize("what", MISPLACED)
+def test_a_node_with_mods_that_do_not_fit_is_refused_and_the_round_goes_on(what):
+    mods, why = MISPLACED[what]
+    strategy = SparseMean(fed(), RANDK)
+    result = strategy.start(InProcess({**honest(), 12: client_app(*mods)}), model(), num_rounds=1)
+    assert strategy.refused.keys() == {"12"}
+    assert strategy.refused["12"].startswith(f"failed: {why}")
+    assert result.train_metrics_clientapp[1]["sparsemean-nodes"] == 3

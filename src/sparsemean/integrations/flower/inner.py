@@ -6,6 +6,7 @@ from flwr.serverapp import strategy as flower
 from flwr.serverapp.strategy import FedAvg, Strategy
 
 import sparsemean as sm
+from sparsemean.integrations.flower.privacy import WRAPPERS
 
 # All these do with the nodes' arrays is to take their weighted mean; a subclass may change anything else.
 MEANS = (FedAvg, flower.FedAvgM, flower.FedProx, flower.FedAdagrad, flower.FedAdam, flower.FedYogi)
@@ -14,12 +15,7 @@ REASONS: dict[tuple[type[Strategy], ...], str] = {
     (flower.FedMedian, flower.FedTrimmedAvg, flower.MultiKrum, flower.Bulyan): ONE_BY_ONE,
     (flower.QFedAvg,): "weights each node by its loss and by the length of its own difference",
     (flower.FedXgbBagging, flower.FedXgbCyclic): "collects trees, which have no mean",
-    (
-        flower.DifferentialPrivacyServerSideFixedClipping,
-        flower.DifferentialPrivacyServerSideAdaptiveClipping,
-        flower.DifferentialPrivacyClientSideFixedClipping,
-        flower.DifferentialPrivacyClientSideAdaptiveClipping,
-    ): "promises privacy for arrays it clips and adds noise to itself, which a mean of payloads does not keep",
+    WRAPPERS: "promises privacy for arrays it clips and adds noise to itself, which a mean of payloads does not keep",
 }
 
 

@@ -9,6 +9,7 @@ from flwr.app import Array, ArrayRecord, ConfigRecord, Context, Message, Message
 
 import sparsemean as sm
 from sparsemean.integrations.flower.arrays import Parted
+from sparsemean.integrations.flower.privacy import check_no_clipping, check_order
 
 # Not numpy's type, so that a strategy that knows nothing of payloads fails instead of averaging them.
 STYPE = "sparsemean.v1"
@@ -19,9 +20,16 @@ RUN, ROUND, WHOLE = "sparsemean-run", "sparsemean-round", "sparsemean-whole"
 class SparseMeanMod:
     """Encodes train replies of a ``SparseMean`` strategy; every other message passes untouched.
 
-    Put it first in ``mods``: the first mod is the last to touch a reply, and mods such as local differential privacy
-    have to see the arrays. ``encoder`` is for schemes that let nodes choose (``sm.OneOf``); ``members`` are encoder
-    classes of your own that the strategy's scheme uses.
+    Put it first in ``mods``: the first mod is the last to touch a reply, and LocalDpMod has to see the arrays.
+    A message that asks for a payload and for the clipping of central differential privacy is refused, wherever the
+    clipping mod stands.
+
+    Parameters
+    ----------
+    encoder : Encoder, optional
+        What this node encodes with, for schemes that let nodes choose (``sm.OneOf``).
+    members : sequence of types
+        Encoder classes of your own that the strategy's scheme uses.
     """
 
     def __init__(self, encoder: sm.Encoder | None = None, members: Sequence[type] = ()) -> None:
@@ -32,6 +40,9 @@ class SparseMeanMod:
         config = _request(message)
         if config is None:
             return call_next(message, context)
+        check_order()  # these two before training, whose result could not be sent
+        for record in message.content.config_records.values():
+            check_no_clipping(record)
         received = dict(_only_arrays(message)[1])  # held before training, which may replace them
         reply = call_next(message, context)
         if reply.has_error():

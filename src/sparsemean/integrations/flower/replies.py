@@ -38,6 +38,7 @@ def read_reply(reply: Message, parted: Parted, weighted_by_key: str) -> TrainRep
             f"a train reply has one ArrayRecord and one MetricRecord, got {len(arrays)} and {len(metrics)}"
         )
     record, metric = next(iter(arrays.values())), next(iter(metrics.values()))
+    _check_numbers(metric)
     weight = metric.get(weighted_by_key)
     if not isinstance(weight, int | float):
         raise sm.MalformedPayload(
@@ -80,6 +81,16 @@ def quality_of(estimate: sm.Estimate, taken: Sequence[TrainReply], dense_bytes: 
         "error-se": estimate.error_se,
     }
     return {name: value for name, value in found.items() if value is not None}
+
+
+def _check_numbers(metric: MetricRecord) -> None:
+    """Refuse whole numbers that no float holds: all metrics are averaged, and Python's have no upper end."""
+    for name, value in metric.items():
+        try:
+            for number in value if isinstance(value, list) else [value]:
+                float(number)
+        except OverflowError:
+            raise sm.MalformedPayload(f"its metric {name!r} has a number too large for a float") from None
 
 
 def _shape(metric: MetricRecord) -> frozenset[tuple[str, int]]:

@@ -18,6 +18,7 @@ from sparsemean.integrations.flower.arrays import WHOLE, Parted, record_of
 from sparsemean.integrations.flower.inner import check_inner
 from sparsemean.integrations.flower.mod import ROUND, RUN
 from sparsemean.integrations.flower.mod import WHOLE as WHOLE_PATTERNS
+from sparsemean.integrations.flower.privacy import check_no_clipping, check_not_wrapped
 from sparsemean.integrations.flower.replies import TrainReply, common_metrics, failure, quality_of, read_reply
 
 log = getLogger("flwr.sparsemean")
@@ -33,6 +34,9 @@ class SparseMean(Strategy):
 
     After a round, ``estimate`` is what the server made of it, ``refused`` tells which nodes failed or sent replies that
     it did not take, and why, ``missing`` which nodes were asked and did not answer.
+
+    Flower's differential privacy strategies may neither be wrapped by this one nor wrap it; the former is refused here,
+    the latter in ``configure_train``, before anything is sent.
     """
 
     def __init__(
@@ -73,7 +77,13 @@ class SparseMean(Strategy):
     def configure_train(
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
     ) -> Iterable[Message]:
-        """The inner strategy's messages, with what nodes need to encode their replies in the config."""
+        """The inner strategy's messages, with what nodes need to encode their replies in the config.
+
+        Raises InvalidInput where a differential privacy strategy of Flower wraps this one, or the config asks nodes to
+        clip as such a one does.
+        """
+        check_not_wrapped()
+        check_no_clipping(config)
         self._parted, self._dense_bytes = Parted(arrays, self.whole), arrays.count_bytes()
         server = self._open_server(self._parted)
         # Nodes need no decoder and no memory: payloads are bound to the encoder alone.
