@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -18,27 +19,39 @@ filelock = pytest.importorskip("filelock", reason="filelock, which comes with Py
 
 RANK = Path(__file__).with_name("torch_ddp_rank.py")
 SCHEMES = ["shared", "shared-int8", "identity-int8", "spatial", "estimated", "temporal", "stable-int4", "hybrid-int8"]
+TRAINING = ["every_scheme", "bfloat16", "modes", "collectives", "resumed", "unbiased", "subgroup", "refusals"]
 MODES = ["static_graph", "bucket_view", "one_bucket", "dense", "warm_up", "find_unused"]
 Found = list[dict[str, Any]]
 
 
 @pytest.fixture(scope="module", params=[2, 3])
 def found(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Found:
-    """What every rank found, case by case; played once, however many workers share the tests."""
-    ranks, folder = request.param, tmp_path_factory.getbasetemp()
+    """What every rank found, case by case."""
+    return played(request.param, TRAINING, tmp_path_factory)
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> Found:
+    """What three ranks are told of models that cannot be served, and of settings that differ."""
+    return played(3, ["models", "differing", "comparisons"], tmp_path_factory)
+
+
+def played(ranks: int, cases: list[str], tmp_path_factory: pytest.TempPathFactory) -> Found:
+    """What every rank found; played once, however many workers share the tests."""
+    folder = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
         folder = folder.parent  # that of the whole session
-    folder = folder / f"ranks-{ranks}"
+    folder = folder / f"{cases[0]}-{ranks}"
     with filelock.FileLock(f"{folder}.lock"):
         if not folder.is_dir():
             folder.mkdir()
-            played(ranks, folder)
+            run_ranks(ranks, folder, cases)
     return [torch.load(folder / f"found-{rank}.pt", weights_only=True) for rank in range(ranks)]
 
 
-def played(ranks: int, folder: Path) -> None:
+def run_ranks(ranks: int, folder: Path, cases: list[str]) -> None:
     """Let the ranks run, and none outlive this."""
-    commands = [[sys.executable, str(RANK), str(rank), str(ranks), str(folder)] for rank in range(ranks)]
+    commands = [[sys.executable, str(RANK), str(rank), str(ranks), str(folder), *cases] for rank in range(ranks)]
     started = [subprocess.Popen(each, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) for each in commands]
     try:
         said = [process.communicate(timeout=400)[0].decode() for process in started]
@@ -216,3 +229,61 @@ def test_what_cannot_be_served_is_refused_with_the_remedy(found):
         "run": "no parameter 'nowhere'",
     }.items():
         assert remedy in told[name], name
+
+
+ARGUMENTS = ["seed", "encoder", "decoder", "memory", "values", "start_iter", "small"]
+DIFFERENCES = {name: ([name], "give State the same arguments on every rank") for name in ARGUMENTS} | {
+    "k": (["encoder"], "give State the same arguments on every rank"),
+    "two": (["memory", "values"], "give State the same arguments on every rank"),
+    "parameters": (["parameters"], "make the same model on every rank"),
+    "step": (["step"], "load one checkpoint on every rank"),
+    "contents": (["what is remembered"], "load one checkpoint on every rank"),
+}
+
+
+@pytest.mark.parametrize("what", DIFFERENCES)
+def test_ranks_that_differ_are_all_told_in_what_at_the_first_step(told, what):
+    named, remedy = DIFFERENCES[what]
+    for rank in told:
+        message = rank["differing"][what]
+        assert message.startswith("InvalidInput: the ranks would diverge: they differ in ")
+        assert all(f"{name} (here " in message for name in named)
+        assert ("rank 1, 2 unlike rank 0" if what == "seed" else "rank 2 unlike rank 0") in message
+        assert message.endswith(remedy + (", or none" if "checkpoint" in remedy else ""))
+    assert "seed (here 1;" in told[1]["differing"]["seed"]
+
+
+def test_ranks_that_were_told_may_go_on_with_a_model_that_is_alike(told):
+    of_case = [rank["differing"]["alike"] for rank in told]
+    assert_equal_replicas(of_case)
+    assert_means_of_server(of_case)
+
+
+def test_ranks_compare_their_settings_once_and_again_after_loading(told):
+    for rank in told:
+        assert rank["comparisons"]["bytes"] == [[80], [], [], [], [80]]
+
+
+SHARDED = r"sharded by FSDP .*; use DistributedDataParallel\(net\), or FSDP without the hook"
+MODELS = {
+    "fsdp": SHARDED,
+    "fsdp inside": SHARDED,
+    "fully_shard": SHARDED,
+    "bare": r"got Net; use State\(scheme, DistributedDataParallel\(net\)\)",
+    "the module inside": r"got Net; use State\(scheme, DistributedDataParallel\(net\)\)",
+    "no module": r"got str; use State\(scheme, DistributedDataParallel\(net\)\)",
+    "sparse": r"the gradient of 'words\.weight' is sparse, .*sparse=False",
+    "sparse bag": r"the gradient of 'weight' is sparse, .*sparse=False",
+    "another group": r"other ranks than the model's; leave it out",
+}
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_models_that_the_hook_cannot_serve_are_refused_by_state(told, model):
+    for rank in told:
+        assert re.search(rf"^InvalidInput: .*{MODELS[model]}", rank["models"][model])
+
+
+@pytest.mark.parametrize("model", ["dense embedding", "sparse, ignored by DDP"])
+def test_embeddings_without_sparse_gradients_in_ddp_are_served(told, model):
+    assert [rank["models"][model] for rank in told] == ["", "", ""]

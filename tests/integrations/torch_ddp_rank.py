@@ -1,4 +1,7 @@
-"""One rank of the DDP tests, a process of its own: torch_ddp_rank.py RANK RANKS FOLDER. Its findings go to FOLDER."""
+"""One rank of the DDP tests, a process of its own: torch_ddp_rank.py RANK RANKS FOLDER CASE….
+
+Its findings go to FOLDER.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,8 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import FullyShardedDataParallel, fully_shard
 from torch.nn.parallel import DistributedDataParallel
 
 import sparsemean as sm
@@ -274,18 +279,127 @@ def subgroup(folder: Path) -> dict[str, Any]:
     return plain(SCHEMES["hybrid-int8"], process_group=group) if dist.get_rank() in ranks else {}
 
 
+def told(action: Callable[[], object]) -> str:
+    """What it is refused with; any error is reported, so that one does not hide what the others are."""
+    try:
+        action()
+    except Exception as refused:
+        return f"{type(refused).__name__}: {refused}"
+    return ""
+
+
+def differing(folder: Path) -> dict[str, Any]:
+    """The last rank has something of its own; in the end the same ranks train a model that is alike."""
+    odd = dist.get_rank() == dist.get_world_size() - 1
+    apart: dict[str, Any] = {"memory": sm.PerNode(), "values": "float16"} if odd else {}
+    made: dict[str, tuple[sm.Scheme, dict[str, Any]]] = {
+        "seed": (SCHEMES["spatial"], {"seed": dist.get_rank()}),
+        "k": (sm.named("rand-k", k=0.3 if odd else 0.2), {}),
+        "encoder": (SCHEMES["shared" if odd else "spatial"], {}),  # by which collective they travel differs too
+        "decoder": (sm.Scheme(sm.RandK(0.2), sm.Spatial("max" if odd else "avg")), {}),
+        "memory": (SCHEMES["spatial" if odd else "temporal"], {}),
+        "values": (sm.named("rand-k", k=0.2, values="int8" if odd else "int4"), {}),
+        "start_iter": (SCHEMES["spatial"], {"start_iter": 2 * odd}),
+        "small": (SCHEMES["spatial"], {"small": 2000 if odd else 1024}),
+        "two": (sm.Scheme(sm.RandK(0.2), **apart), {}),
+    }
+    found: dict[str, Any] = {}
+    for name, (scheme, settings) in made.items():
+        model = wrapped()
+        model.register_comm_hook(State(scheme, model, **{"start_iter": 0, **settings}), hook)
+        found[name] = told(partial(stepped, model))
+    checkpoints = [trained_checkpoint(steps) for steps in (2, 2, 3)]
+    checkpoints[1]["tensors"]["first.weight"]["last"][0, 0] += 1
+    for name, mine in (("contents", checkpoints[1]), ("step", checkpoints[2])):
+        model = wrapped()
+        state = State(SCHEMES["temporal"], model, start_iter=0)
+        state.load_state_dict(mine if odd else checkpoints[0])
+        model.register_comm_hook(state, hook)
+        found[name] = told(partial(stepped, model))
+    renamed = DistributedDataParallel(
+        nn.Sequential(nn.Linear(40, 60)) if odd else nn.ModuleList([nn.Linear(40, 60)])[0]
+    )
+    renamed.register_comm_hook(State(SCHEMES["spatial"], renamed), hook)
+    found["parameters"] = told(lambda: torch.autograd.backward(renamed(batch(0)[0]).sum()))
+    found["alike"] = plain(SCHEMES["spatial"])
+    return found
+
+
+def stepped(model: DistributedDataParallel) -> None:
+    torch.autograd.backward(loss_of(model, batch(0), True))
+
+
+def trained_checkpoint(steps: int) -> dict[str, Any]:
+    """What a State is after some steps."""
+    model = wrapped()
+    state = State(SCHEMES["temporal"], model, start_iter=0)
+    model.register_comm_hook(state, hook)
+    trained(model, state, range(steps), momentum(model))
+    return deepcopy(state.state_dict())
+
+
+def comparisons(folder: Path) -> dict[str, Any]:
+    """The bytes by which ranks compare their settings, step by step; a checkpoint is loaded before the last."""
+    model = wrapped()
+    state = State(SCHEMES["temporal"], model)
+    model.register_comm_hook(state, hook)
+    agreement: Any = import_module("sparsemean.integrations.torch_ddp.agreement")
+    counted: list[list[int]] = []
+    gather = agreement.all_gather
+
+    def counting(*given: Any, **options: Any) -> Any:
+        counted[-1].append(given[1].nbytes)
+        return gather(*given, **options)
+
+    agreement.all_gather = counting
+    try:
+        for step in range(5):
+            counted.append([])
+            if step == 4:
+                state.load_state_dict(state.state_dict())
+            stepped(model)
+    finally:
+        agreement.all_gather = gather
+    return {"bytes": counted}
+
+
+def models(folder: Path) -> dict[str, str]:
+    """Models that the hook cannot be registered with, or not to any good."""
+    ranks = dist.get_world_size()
+
+    def refused(make: Callable[[], Any]) -> str:
+        return told(lambda: State(SCHEMES["spatial"], make()))
+
+    def embedding(sparse: bool) -> nn.Module:
+        return nn.ModuleDict({"words": nn.Embedding(100, 40, sparse=sparse), "out": nn.Linear(40, 40)})
+
+    ignoring = embedding(True)
+    ignore: Any = DistributedDataParallel._set_params_and_buffers_to_ignore_for_model
+    ignore(ignoring, ["words.weight"])
+    mesh = init_device_mesh("cpu", (ranks,))
+    alone = [dist.new_group([rank]) for rank in range(ranks)][dist.get_rank()]
+    model = wrapped()
+    return {
+        "fsdp": refused(lambda: FullyShardedDataParallel(Net(), device_id=torch.device("cpu"))),
+        "fsdp inside": refused(
+            lambda: nn.Sequential(FullyShardedDataParallel(nn.Linear(40, 60), device_id=torch.device("cpu")))
+        ),
+        "fully_shard": refused(lambda: fully_shard(Net(), mesh=mesh)),
+        "bare": refused(Net),
+        "the module inside": refused(lambda: wrapped().module),
+        "no module": told(lambda: State(SCHEMES["spatial"], "net")),  # type: ignore[arg-type]
+        "sparse": refused(lambda: DistributedDataParallel(embedding(True))),
+        "sparse bag": refused(lambda: DistributedDataParallel(nn.EmbeddingBag(100, 40, sparse=True))),
+        "dense embedding": refused(lambda: DistributedDataParallel(embedding(False))),
+        "sparse, ignored by DDP": refused(lambda: DistributedDataParallel(ignoring)),
+        "another group": told(lambda: State(SCHEMES["spatial"], model, process_group=alone)),
+    }
+
+
 def refusals(folder: Path) -> dict[str, str]:
     model = wrapped()
     state = State(SCHEMES["temporal"], model)
-
-    def told(action: Callable[[], object]) -> str:
-        try:
-            action()
-        except sm.SparseMeanError as refused:
-            return f"{type(refused).__name__}: {refused}"
-        return ""
-
-    other = State(SCHEMES["temporal"], nn.Linear(60, 60))
+    other = State(SCHEMES["temporal"], DistributedDataParallel(nn.Linear(60, 60)))
     found = {}
     for name in sm.names():
         options: dict[str, Any] = {"ratio": 1.0} if name == "rand-k-spatial-opt" else {}
@@ -304,21 +418,25 @@ def refusals(folder: Path) -> dict[str, str]:
 
 
 CASES: dict[str, Callable[[Path], dict[str, Any]]] = {
-    case.__name__: case for case in (every_scheme, bfloat16, modes, collectives, resumed, unbiased, subgroup, refusals)
+    case.__name__: case
+    for case in (
+        *(every_scheme, bfloat16, modes, collectives, resumed, unbiased, subgroup, refusals),
+        *(models, differing, comparisons),
+    )
 }
 
 
-def main(rank: int, ranks: int, folder: Path) -> None:
+def main(rank: int, ranks: int, folder: Path, *cases: str) -> None:
     os.environ["GLOO_SOCKET_IFNAME"] = "lo"
     os.environ["ONEDNN_MAX_CPU_ISA"] = "AVX2"  # virtual machines may announce wider ones for bfloat16 and not have them
     torch.set_num_threads(1)
     dist.init_process_group(
         "gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=ranks, timeout=timedelta(seconds=60)
     )
-    found = {name: case(folder) for name, case in CASES.items()}
+    found = {name: case(folder) for name, case in CASES.items() if name in cases}
     torch.save(found, folder / f"found-{rank}.pt")
     dist.destroy_process_group()
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3]))
+    main(int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3]), *sys.argv[4:])

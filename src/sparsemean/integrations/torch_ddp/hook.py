@@ -5,15 +5,18 @@ import torch.distributed as dist
 from torch import Tensor
 from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
 
+from sparsemean.integrations.torch_ddp.agreement import all_gather as _all_gather
 from sparsemean.integrations.torch_ddp.state import State
-
-# The older name is deprecated since the newer one exists.
-_all_gather = getattr(dist, "all_gather_single", None) or dist.all_gather_into_tensor
 
 
 def hook(state: State, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:  # type: ignore[name-defined]
-    """Average a bucket of gradients over all ranks: one collective, and the decoding when it is done."""
+    """Average a bucket of gradients over all ranks: one collective, and the decoding when it is done.
+
+    Before the first bucket of all, ranks compare what they must have alike.
+    """
     whole: Tensor = bucket.buffer()
+    if not state.agreed:
+        state.check_agreement(whole.device)
     step, last = state.step, bucket.is_last()
     if step < state.start_iter:
         state.count(whole.nbytes, whole.nbytes, last)

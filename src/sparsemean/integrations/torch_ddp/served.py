@@ -1,6 +1,9 @@
-"""Which schemes the hook serves, and why not the others."""
+"""Which schemes and models the hook serves, and why not the others."""
 
 from __future__ import annotations
+
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
 
 from sparsemean import (
     Hybrid,
@@ -48,6 +51,42 @@ def check(scheme: Scheme) -> None:
         )
     if isinstance(scheme.memory, PerNode | Hybrid) and scheme.memory.forget_after is not None:
         raise IncompatibleScheme("ranks are never absent, so the DDP hook does not forget; drop forget_after")
+
+
+def check_model(model: nn.Module) -> DistributedDataParallel:
+    """The model, if it is one that the hook can be registered with.
+
+    >>> check_model(nn.Linear(2, 3))
+    Traceback (most recent call last):
+    ...
+    sparsemean.errors.InvalidInput: a State takes the DistributedDataParallel model that the hook is registered with,
+    itself and not what is in it or around it, got Linear; use State(scheme, DistributedDataParallel(net))
+    """
+    sharded = isinstance(model, nn.Module) and any(map(_is_sharded, model.modules()))
+    if sharded:
+        raise InvalidInput(
+            "the model is sharded by FSDP (FullyShardedDataParallel or fully_shard), whose ranks each keep a part of a "
+            "gradient, while the hook averages whole ones; use DistributedDataParallel(net), or FSDP without the hook"
+        )
+    if not isinstance(model, DistributedDataParallel):
+        raise InvalidInput(
+            "a State takes the DistributedDataParallel model that the hook is registered with, itself and not what is "
+            f"in it or around it, got {type(model).__name__}; use State(scheme, DistributedDataParallel(net))"
+        )
+    ignored = set(model.parameters_to_ignore)
+    for name, part in model.module.named_modules():
+        weight = f"{name}.weight" if name else "weight"
+        if isinstance(part, nn.Embedding | nn.EmbeddingBag) and part.sparse and weight not in ignored:
+            raise InvalidInput(
+                f"the gradient of {weight!r} is sparse, with other rows on every rank, and the hook averages dense "
+                "ones; make the embedding with sparse=False"
+            )
+    return model
+
+
+def _is_sharded(part: nn.Module) -> bool:
+    """Whether FSDP has it; by the names of its classes, since older versions of torch lack one of them."""
+    return any(base.__name__ in ("FullyShardedDataParallel", "FSDPModule") for base in type(part).__mro__)
 
 
 def sum_is_enough(scheme: Scheme) -> bool:

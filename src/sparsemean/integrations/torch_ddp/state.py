@@ -11,21 +11,39 @@ from torch import Tensor
 
 from sparsemean import InvalidInput, Run, Scheme
 from sparsemean.integrations.torch_ddp import served
+from sparsemean.integrations.torch_ddp.agreement import Fact, check_agreement
 from sparsemean.integrations.torch_ddp.tensors import Gathered, GatheredWhole, Summed, SummedWhole, Travelling
 from sparsemean.integrations.torch_ddp.values import KINDS
 
 SMALL = 1024  # entries below which a tensor (a bias, a norm) is not worth compressing
+BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+"""Whole numbers by the size of what has the same bits."""
 
 
 class State:
     """What ``hook`` is registered with, ``model.register_comm_hook(state, hook)``: made alike on all ranks.
 
-    ``model`` is the DDP model, or the module in it: parameters are known by their names. The first ``start_iter`` steps
-    are dense. Tensors of fewer than ``small`` entries go whole. ``step`` counts the steps that were synchronised and
-    is the round that coordinates are drawn for.
+    ``step`` counts the steps that were synchronised and is the round that coordinates are drawn for. ``bytes`` is the
+    size of all tensors that this rank handed to a collective in the last step, ``dense_bytes`` what it would have been
+    without compression, and ``total_bytes`` the sum of all steps so far; the comparison of ranks below is not counted.
 
-    ``bytes`` is the size of all tensors that this rank handed to a collective in the last step, ``dense_bytes`` what it
-    would have been without compression, and ``total_bytes`` the sum of all steps so far.
+    In the first step after it was made, bound or loaded, ranks compare their arguments, parameters, step and memory,
+    once, by a collective of 80 bytes. Where they differ, ``backward()`` raises InvalidInput on every rank.
+
+    Parameters
+    ----------
+    scheme : Scheme
+        RandK or Identity, with the decoders and memories that ``docs/torch-ddp.md`` lists.
+    model : DistributedDataParallel
+        The model that the hook is registered with. Its parameters are known by their names.
+    seed : int, default 0
+        Coordinates and dither of each tensor are drawn with a seed made from this and from its name.
+    start_iter : int, default 2
+        How many steps at the beginning are dense.
+    small : int, default 1024
+        Tensors of fewer entries go whole.
+    process_group : ProcessGroup, optional
+        Another group of the same ranks as the model's, by default the model's own.
     """
 
     def __init__(
@@ -54,16 +72,22 @@ class State:
         """Take the parameters of this model for those of the same names; a State that was unpickled needs it."""
         if not dist.is_initialized():
             raise InvalidInput("there is no process group yet; call torch.distributed.init_process_group first")
-        group = process_group if process_group is not None else getattr(model, "process_group", None)
-        self.process_group, n = group, dist.get_world_size(group)
+        parallel = served.check_model(model)
+        group = parallel.process_group if process_group is None else process_group
+        if dist.get_process_group_ranks(group) != dist.get_process_group_ranks(parallel.process_group):
+            raise InvalidInput("process_group has other ranks than the model's; leave it out, or give both the same")
+        self.process_group: dist.ProcessGroup | None = group
+        n = dist.get_world_size(group)
         if self._tensors and n != self.ranks:
             raise InvalidInput(f"the State was made for {self.ranks} ranks, not {n}; make a new one")
         self.ranks, self.rank = n, dist.get_rank(group)
-        inner = model.module if isinstance(model, torch.nn.parallel.DistributedDataParallel) else model
+        self.agreed = False
         self._names: dict[int, str] = {}
-        for name, parameter in inner.named_parameters():
+        self._parameters: list[str] = []
+        for name, parameter in parallel.module.named_parameters():
             if parameter.requires_grad:
                 self._names[id(parameter)] = name
+                self._parameters.append(f"{name} {tuple(parameter.shape)} {parameter.dtype}")
                 self._tensors[name] = self._tensors.get(name) or self._travelling(name, parameter)
 
     def _travelling(self, name: str, parameter: Tensor) -> Travelling:
@@ -104,6 +128,26 @@ class State:
             self.total_bytes += self._open_bytes
             self._open_bytes = self._open_dense = 0
             self.step += 1
+
+    def check_agreement(self, device: torch.device) -> None:
+        """Raise InvalidInput where ranks differ in what they must have alike; every rank calls it in the same step."""
+        same_model, same_checkpoint = "make the same model on every rank", "load one checkpoint on every rank, or none"
+        part_of = {name: Fact(repr(getattr(self.scheme, name))) for name in ("encoder", "decoder", "memory", "values")}
+        numbers = {name: Fact(str(getattr(self, name))) for name in ("seed", "start_iter", "small")}
+        parameters = Fact("\n".join(self._parameters), same_model, f"{len(self._parameters)} tensors")
+        step = Fact(str(self.step), same_checkpoint)
+        remembered = Fact(self._remembered(), same_checkpoint, f"that of step {self.step}")
+        rest = {"parameters": parameters, "step": step, "what is remembered": remembered}
+        check_agreement({**part_of, **numbers, **rest}, self.process_group, device)
+        self.agreed = True
+
+    def _remembered(self) -> str:
+        """A checksum of all memories; a sum of whole numbers, which does not depend on the order of the terms."""
+        if self.step == 0:
+            return "nothing"
+        states = {(name, key): kept for name, tensor in self._tensors.items() for key, kept in tensor.state.items()}
+        sums = {key: kept.view(BITS[kept.element_size()]).sum(dtype=torch.int64) for key, kept in states.items()}
+        return str({key: int(found) for key, found in sums.items()})
 
     def metrics(self) -> dict[str, float | None]:
         """What is known of the last step; reads a few numbers back from the device.
@@ -155,18 +199,19 @@ class State:
             for key, tensor in state.items():
                 tensor.copy_(saved["tensors"][name][key])
         self.step, self.total_bytes = int(saved["step"]), int(saved["total_bytes"])
+        self.agreed = False
 
     def _setting(self) -> str:
         return f"{self.scheme!r}, seed={self.seed}, small={self.small}"
 
     def __getstate__(self) -> dict[str, Any]:
         """All but what belongs to this process: its group, its rank, and the identities of its parameters."""
-        own = ("process_group", "rank", "_names")
+        own = ("process_group", "rank", "agreed", "_names", "_parameters")
         return {name: value for name, value in vars(self).items() if name not in own}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
-        self.process_group, self.rank, self._names = None, -1, {}
+        self.process_group, self.rank, self.agreed, self._names, self._parameters = None, -1, False, {}, []
 
 
 def _shapes(tensors: dict[str, dict[str, Tensor]]) -> dict[tuple[str, str], tuple[int, ...]]:
