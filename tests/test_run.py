@@ -151,6 +151,57 @@ def test_a_member_of_your_own_is_written_down_and_read_with_its_class():
     assert sm.simulate(run, [[[3, 1, 1, 1, 1], [5, 1, 1, 1, 1]]])[0].mean.tolist() == [8.0, 0, 0, 0, 0]
 
 
+FIXED_T: list[Any] = [
+    *("one", "max", "avg", "estimated", "learned"),
+    *(0, 2, 1.5, -1.0, np.float32(0.5), np.float64(0.1), np.int64(3)),
+    *((1.0, 2.0, 3.0), (1, 2, 3), [1.0, 2.5, 3], np.array([1.0, 2.0, 3.0]), (np.float32(1.0), np.int8(2), 3.0)),
+]
+
+
+@pytest.mark.parametrize("weighting", FIXED_T, ids=repr)
+def test_every_weighting_but_a_function_survives_its_text_and_decodes_the_same(weighting):
+    run = sm.Run(sm.Scheme(sm.RandK(4), sm.Spatial(weighting), values="float64"), 6)
+    again = sm.Run.from_json(run.to_json())
+    assert again == run
+    assert hash(again) == hash(run)
+    assert again.to_json() == run.to_json()
+    vectors = np.random.default_rng(1).normal(size=(2, 3, 6))
+    for one, other in zip(sm.simulate(run, vectors), sm.simulate(again, vectors), strict=True):
+        assert np.array_equal(one.mean, other.mean)
+
+
+@pytest.mark.parametrize("weighting", [(1.0, 2.0, 3.0), [1.0, 2.0, 3.0], np.array([1.0, 2.0, 3.0]), (1, 2, 3)])
+def test_a_weighting_that_is_a_table_decodes_as_the_table_does(weighting):
+    runs = [
+        sm.Run(sm.Scheme(sm.RandK(4), decoder), 6) for decoder in (sm.Spatial(weighting), sm.Spatial(table=(1, 2, 3)))
+    ]
+    one, other = (sm.simulate(run, np.ones((1, 3, 6)))[0].mean for run in runs)
+    assert np.array_equal(one, other)
+
+
+def test_the_text_of_a_run_is_what_it_was():
+    """Journals are bound to it, byte for byte."""
+    rest = '"encoder": {"k": 2, "shared": false, "type": "RandK"}, "memory": {"type": "Nothing"}, "type": "Scheme", '
+    for decoder, text in (
+        (sm.Spatial("avg"), '{"table": null, "type": "Spatial", "weighting": "avg"}'),
+        (sm.Spatial(2), '{"table": null, "type": "Spatial", "weighting": 2}'),
+        (sm.Spatial(2.5), '{"table": null, "type": "Spatial", "weighting": 2.5}'),
+        (sm.Spatial(table=(1, 2.5)), '{"table": [1.0, 2.5], "type": "Spatial", "weighting": null}'),
+        (sm.Spatial((1, 2.5)), '{"table": null, "type": "Spatial", "weighting": [1, 2.5]}'),
+        (sm.Mean(), '{"type": "Mean"}'),
+    ):
+        told = f'{{"blocks": [4], "dim": 4, "scheme": {{"decoder": {text}, {rest}"values": "float32"}}, "seed": 0}}'
+        assert sm.Run(sm.Scheme(sm.RandK(2), decoder), 4).to_json() == told
+
+
+def test_a_server_from_the_text_of_a_run_with_a_table_closes_its_round():
+    run = sm.Run(sm.Scheme(sm.RandK(2), sm.Spatial((1.0, 2.0, 3.0))), 4)
+    server = sm.Server(sm.Run.from_json(run.to_json()))
+    for node in "abc":
+        server.accept(node, sm.Client(run, node).encode(np.ones(4), 0))
+    assert server.close_round().nodes == ("a", "b", "c")
+
+
 def test_a_function_cannot_be_written_down():
     run = sm.Run(sm.Scheme(sm.RandK(2), sm.Spatial(lambda m, n: m)), 5)
     with pytest.raises(sm.InvalidInput, match="table="):
@@ -193,6 +244,144 @@ GOOD = json.loads(sm.Run(sm.named("rand-k", k=2), 4).to_json())
 def test_text_that_is_no_run_is_refused(text):
     with pytest.raises(sm.SparseMeanError):
         sm.Run.from_json(text)
+
+
+ENCODER = {"type": "RandK", "k": 2, "shared": False}
+
+
+def text_with(**changes: Any) -> str:
+    """A good run with another encoder, decoder, memory or kind of values."""
+    return json.dumps({**GOOD, "scheme": {**GOOD["scheme"], **changes}})
+
+
+def nested(depth: int) -> dict[str, Any]:
+    """An encoder within encoders, each of which may stand in the next."""
+    inner: dict[str, Any] = {"type": "RandK", "k": 1, "shared": False}
+    for _ in range(depth):
+        inner = {"type": "Induced", "biased": {"type": "TopK", "k": 1}, "unbiased": inner}
+    return inner
+
+
+DIGITS = "9" * 5000
+HOSTILE = {
+    "5,000 digits for dim": json.dumps(GOOD).replace('"dim": 4', f'"dim": {DIGITS}'),
+    "5,000 digits for seed": json.dumps(GOOD).replace('"seed": 0', f'"seed": {DIGITS}'),
+    "5,000 digits for k": text_with(encoder=ENCODER).replace('"k": 2', f'"k": {DIGITS}'),
+    "4,000 digits for k": text_with(encoder={**ENCODER, "k": 10**4000}),
+    "4,000 digits below 0 for dim": json.dumps({**GOOD, "dim": -(10**4000)}),
+    "4,000 digits for a block": json.dumps({**GOOD, "blocks": [10**4000]}),
+    "infinite k": text_with(encoder={**ENCODER, "k": 0}).replace('"k": 0', '"k": 1e999'),
+    "Infinity": text_with(encoder={**ENCODER, "k": float("inf")}),
+    "NaN": text_with(encoder={**ENCODER, "k": float("nan")}),
+    "NaN in a table": text_with(decoder={"type": "Spatial", "weighting": None, "table": [1.0, float("nan")]}),
+    "1e999 in a table": text_with(decoder={"type": "Spatial", "weighting": None, "table": [7]}).replace("7", "1e999"),
+    "a table that is text": text_with(decoder={"type": "Spatial", "weighting": None, "table": "123"}),
+    "a table of text": text_with(decoder={"type": "Spatial", "weighting": None, "table": ["1", "2"]}),
+    "a table within a table": text_with(decoder={"type": "Spatial", "weighting": None, "table": [[1.0, 2.0]]}),
+    "a table that is a number": text_with(decoder={"type": "Spatial", "weighting": None, "table": 3}),
+    "a ratio of 400 digits": text_with(decoder={"type": "Spatial", "weighting": 10**400, "table": None}),
+    "a weighting that is a member": text_with(
+        decoder={"type": "Spatial", "weighting": {"type": "Mean"}, "table": None}
+    ),
+    "a weighting of members": text_with(decoder={"type": "Spatial", "weighting": [{"type": "Mean"}], "table": None}),
+    "a weighting that is false": text_with(decoder={"type": "Spatial", "weighting": [False], "table": None}),
+    "a list for the encoder": text_with(encoder=[ENCODER]),
+    "text for the encoder": text_with(encoder="RandK"),
+    "a decoder for the encoder": text_with(encoder={"type": "Mean"}),
+    "an encoder for the decoder": text_with(decoder=ENCODER),
+    "an encoder for the memory": text_with(memory=ENCODER),
+    "an encoder for the values": text_with(values=ENCODER),
+    "an encoder for k": text_with(encoder={**ENCODER, "k": ENCODER}),
+    "a number for a part": text_with(encoder={"type": "Induced", "biased": 3, "unbiased": ENCODER}),
+    "a run within a run": text_with(encoder={"type": "Scheme", **GOOD["scheme"]}),
+    "text for shared": text_with(encoder={**ENCODER, "shared": "no"}),
+    "a list for shared": text_with(encoder={**ENCODER, "shared": []}),
+    "text for larger": text_with(encoder={**ENCODER, "k": {"type": "Half", "of": 3, "larger": "no"}}),
+    "a number for a list": text_with(encoder={"type": "OneOf", "encoders": 3}),
+    "members that are equal": text_with(encoder={"type": "OneOf", "encoders": [ENCODER, ENCODER]}),
+    "members without a hash": text_with(encoder={"type": "OneOf", "encoders": [[1], [2]]}),
+    "a scheme of another type": text_with(type="RandK"),
+    "an unknown name": json.dumps({**GOOD, "colour": 1}),
+    "an unknown name in a member": text_with(encoder={**ENCODER, "colour": 1}),
+    "a name twice": json.dumps(GOOD).replace('"dim": 4', '"dim": 4, "dim": 4'),
+    "a name twice in a member": text_with(encoder=ENCODER).replace('"k": 2', '"k": 2, "k": 3'),
+    "lists within lists": text_with(encoder={**ENCODER, "k": 7}).replace("7", "[" * 50_000 + "]" * 50_000),
+    "objects within objects": '{"scheme":' * 50_000,
+    "members within members": text_with(encoder=nested(300)),
+    "members just too deep": text_with(encoder=nested(51)),
+    "bytes that are no text": b'{"dim": "\xff"}',
+    "half a character": '{"dim": "\\ud800"}',
+    "a window of 10^12": text_with(memory={"type": "Window", "size": 10**12, "forget_after": None}),
+    "a window to forget after 10^30": text_with(memory={"type": "Window", "size": 3, "forget_after": 10**30}),
+    "to forget after 1e308": text_with(memory={"type": "PerNode", "forget_after": 1e308}),
+}
+
+
+@pytest.mark.parametrize("what", HOSTILE)
+def test_hostile_text_gives_typed_errors_only(what):
+    text: Any = HOSTILE[what]
+    with pytest.raises((sm.InvalidInput, sm.IncompatibleScheme)) as refused:
+        sm.Run.from_json(text)
+    assert len(str(refused.value)) < 6000
+
+
+@settings(max_examples=300)
+@given(data=st.data())
+def test_any_json_in_place_of_a_part_is_a_run_or_a_typed_error(data):
+    scalars = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3)
+    member = st.fixed_dictionaries({"type": st.sampled_from(["RandK", "TopK", "Spatial", "Window", "Half", "OneOf"])})
+    anything = st.recursive(scalars | member, lambda inner: st.lists(inner, max_size=3), max_leaves=4)
+    fields = json.loads(run_named("rand-k-temporal-window", 12).to_json())
+    place = data.draw(st.sampled_from(["dim", "seed", "blocks", "scheme", "encoder", "decoder", "memory", "values"]))
+    inside = fields if place in fields else fields["scheme"]
+    if isinstance(inside[place], dict) and data.draw(st.booleans()):
+        inside = inside[place]
+        place = data.draw(st.sampled_from(sorted(inside)))
+    inside[place] = data.draw(anything)
+    try:
+        run = sm.Run.from_json(json.dumps(fields))
+    except (sm.InvalidInput, sm.IncompatibleScheme):
+        return
+    assert sm.Run.from_json(run.to_json()) == run
+    assert hash(run) == hash(sm.Run.from_json(run.to_json()))
+
+
+def test_encoders_within_encoders_survive_their_text():
+    run = sm.Run.from_json(text_with(encoder=nested(20)))
+    assert sm.Run.from_json(run.to_json()) == run
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [{"dim": 10**5000}, {"dim": -(10**5000)}, {"seed": 10**5000}, {"blocks": [10**5000]}, {"blocks": [-(10**5000)]}],
+)
+def test_a_number_too_long_to_write_out_is_refused_in_words(arguments):
+    with pytest.raises(sm.InvalidInput, match="more than 30 digits"):
+        sm.Run(**{"scheme": sm.named("rand-k", k=2), "dim": 8, **arguments})
+
+
+@pytest.mark.parametrize("size", [2**16 + 1, 10**12, 10**400], ids=["2^16 + 1", "10^12", "10^400"])
+def test_a_window_has_a_limit_and_says_why(size):
+    with pytest.raises(sm.InvalidInput, match=r"goes up to 65536, not .*: every node keeps as many"):
+        sm.Window(size)
+    with pytest.raises(sm.InvalidInput, match="goes up to 65536"):
+        sm.named("rand-k-temporal-window", k=2, size=size)
+    assert sm.Window(2**16).size == 2**16
+
+
+@pytest.mark.parametrize("make", [sm.PerNode, lambda forget_after: sm.Window(3, forget_after)])
+def test_what_is_forgotten_after_more_rounds_than_there_can_be_is_refused(make):
+    for rounds in (2**63, 10**30, 10**5000):
+        with pytest.raises(sm.InvalidInput, match=r"forget_after goes up to 9223372036854775807, not .*: rounds are"):
+            make(rounds)
+    run = sm.Run(sm.Scheme(sm.RandK(2), memory=make(2**63 - 1)), 4)
+    assert sm.simulate(run, np.ones((3, 2, 4)))[-1].nodes == ("0", "1")
+
+
+def test_a_window_longer_than_the_memory_is_refused_before_it_is_allocated():
+    run = sm.Run(sm.named("rand-k-temporal-window", k=2, size=2**16), 10**6)
+    with pytest.raises(sm.InvalidInput, match=r"one node takes 2621\d+ bytes here, more than memory_bytes"):
+        sm.Server(run)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import io
+import re
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,13 +12,17 @@ import numpy.typing as npt
 
 from sparsemean import codec
 from sparsemean.checksum import crc32
+from sparsemean.client_state import packed, unpacked
 from sparsemean.encoders import Encoder, State, Stateful
-from sparsemean.errors import InvalidInput, OutOfStep
-from sparsemean.inputs import node_name, round_number, vector_of
+from sparsemean.errors import InvalidInput, OutOfStep, PayloadError
+from sparsemean.inputs import LONGEST_NAME, node_name, round_number, vector_of
 from sparsemean.payload import Payload
 from sparsemean.results import Receipt
 from sparsemean.run import Run
 from sparsemean.wire.frame import frame_digest
+
+HEADER_MOST = 16 + 1 + LONGEST_NAME  # digest of the run, name of the node
+LAST_MOST = 19 + 1 + 32  # round, digest of the vector
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,39 +110,68 @@ class Client:
         """All state as bytes, for ``restore``; a payload that waits for its receipt is encoded anew instead."""
         last = self._delivered
         text = "" if last is None else f"{last.round} {last.vector}"
-        header = np.frombuffer(f"{self.run.digest} {self.node}".encode(), np.uint8)
-        arrays: dict[str, npt.NDArray[Any]] = {
-            "header": header,
-            "choice": np.array(self.choice, np.uint8),
-            "basis": np.array(self._basis, np.uint32),
-            "last": np.frombuffer(text.encode(), np.uint8),
-            "blob": np.frombuffer(b"" if last is None else last.blob, np.uint8),
-            **{f"state_{name}": array for name, array in self._state.items()},
-        }
-        buffer = io.BytesIO()
-        np.savez(buffer, allow_pickle=False, **arrays)
-        return buffer.getvalue()
+        return packed(
+            {
+                "header": np.frombuffer(self._header(), np.uint8),
+                "choice": np.array(self.choice, np.uint8),
+                "basis": np.array(self._basis, np.uint32),
+                "last": np.frombuffer(text.encode(), np.uint8),
+                "blob": np.frombuffer(b"" if last is None else last.blob, np.uint8),
+                **{f"state_{name}": array for name, array in self._state.items()},
+            }
+        )
+
+    def _header(self) -> bytes:
+        return f"{self.run.digest} {self.node}".encode()
 
     @staticmethod
     def restore(run: Run, node: str, saved: bytes) -> Client:
-        """The client that ``save`` wrote, in the same run and for the same node."""
+        """The client that ``save`` wrote, in the same run and for the same node.
+
+        The bytes may come from anywhere: what ``save`` cannot have written is refused with ``InvalidInput``, and sizes
+        are checked against those of this run before anything is allocated.
+        """
         client = Client(run, node)
+        header = client._header()
+        like: dict[str, npt.NDArray[Any]] = {
+            "choice": np.array(0, np.uint8),
+            "basis": np.array(0, np.uint32),
+            **{f"state_{name}": array for name, array in client._state.items()},
+        }
         try:
-            with np.load(io.BytesIO(saved), allow_pickle=False) as arrays:
-                header, last, blob = (arrays[name].tobytes() for name in ("header", "last", "blob"))
-                basis, choice = int(arrays["basis"]), int(arrays["choice"])
-                state = {name: arrays[f"state_{name}"] for name in client._state}
-        except Exception as error:  # zipfile, zlib and numpy each fail on damage in many ways of their own
+            found = unpacked(saved, like, {"header": HEADER_MOST, "last": LAST_MOST, "blob": run.payload_bytes})
+        except Exception as error:  # zipfile and numpy each fail on damage in many ways of their own
             raise InvalidInput(f"this is not a state written by Client.save: {error}") from None
-        if header != f"{run.digest} {node}".encode() or choice >= len(run.encoders):
+        choice = int(found["choice"])
+        if found["header"].tobytes() != header or choice >= len(run.encoders):
             raise InvalidInput(
                 f"the saved state is of another run or node than {node!r}; restore it there, or start afresh"
             )
-        client._state, client._basis, client.choice = state, basis, choice
-        if last:
-            round, vector = last.decode().split()
-            client._delivered = _Sent(int(round), vector, blob, state)
+        state = {name: found[f"state_{name}"] for name in client._state}
+        if not all(np.isfinite(array).all() for array in state.values()):
+            raise InvalidInput("this is not a state written by Client.save: it holds NaN or infinity; start afresh")
+        client._state, client._basis, client.choice = state, int(found["basis"]), choice
+        client._delivered = client._last(found["last"].tobytes(), found["blob"].tobytes())
         return client
+
+    def _last(self, text: bytes, blob: bytes) -> _Sent | None:
+        """The payload delivered last from what ``save`` wrote: its round and a digest of its vector; its bytes."""
+        damaged = "this is not a state written by Client.save: what it says of the payload delivered last is wrong"
+        if not (text or blob or self._basis):
+            return None
+        if not isinstance(self.encoder, Stateful):
+            raise InvalidInput(f"{damaged}, since {self.encoder!r} keeps no state")
+        told = re.fullmatch(rb"(0|[1-9][0-9]{0,18}) ([0-9a-f]{32})", text)
+        if told is None or not self._basis:
+            raise InvalidInput(f"{damaged}; start afresh")
+        try:
+            header, body = codec.open_frame(self.run, self.node, blob)
+            codec.read_payload(self.run, self.node, header, body)
+        except PayloadError as error:
+            raise InvalidInput(f"{damaged}: {error}") from None
+        if header.round != int(told[1]):
+            raise InvalidInput(f"{damaged}: round {int(told[1])}, but its payload is of round {header.round}")
+        return _Sent(header.round, told[2].decode(), blob, self._state)
 
 
 def next_basis(basis: int, blob: bytes) -> int:

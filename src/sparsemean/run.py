@@ -12,10 +12,10 @@ from typing import Any
 
 from sparsemean import decoders, encoders, memory, sampling, size
 from sparsemean.blocks import Blocks
-from sparsemean.errors import InvalidInput
+from sparsemean.errors import InvalidInput, SparseMeanError
 from sparsemean.payload import Layout, Payload
 from sparsemean.schemes import Scheme
-from sparsemean.theory.arguments import whole
+from sparsemean.theory.arguments import shown, whole
 from sparsemean.wire import frame, parts
 from sparsemean.wire.values import value_kind
 
@@ -27,6 +27,7 @@ MEMBERS = (
     *(memory.Nothing, memory.Shared, memory.SharedStable, memory.PerNode, memory.Window, memory.Hybrid, memory.Offset),
 )
 LARGEST_DIM, LARGEST_SEED = 1 << 40, (1 << 64) - 1
+DEEPEST = 50  # members within members in the text of a run; Python itself gives up at some hundred
 
 
 @dataclass(frozen=True, init=False)
@@ -51,12 +52,13 @@ class Run:
             raise InvalidInput(f'a Run takes a Scheme, such as named("rand-k", k=0.1), not {scheme!r}')
         dim, seed = whole(dim, "dim", 1), whole(seed, "seed", 0)
         if dim > LARGEST_DIM or seed > LARGEST_SEED:
-            raise InvalidInput(f"dim goes up to {LARGEST_DIM} and seed up to {LARGEST_SEED}, got {dim} and {seed}")
+            given = f"{shown(dim)} and {shown(seed)}"
+            raise InvalidInput(f"dim goes up to {LARGEST_DIM} and seed up to {LARGEST_SEED}, got {given}")
         if blocks is not None and not isinstance(blocks, Iterable):
             raise InvalidInput(f"blocks is a list of sizes, got {blocks!r}")
         sizes = (dim,) if blocks is None else tuple(whole(block, "the size of a block", 1) for block in blocks)
         if sum(sizes) != dim:
-            raise InvalidInput(f"the sizes of the blocks sum to dim = {dim}, got {blocks!r}")
+            raise InvalidInput(f"the sizes of the blocks sum to dim = {dim}, got a sum of {shown(sum(sizes))}")
         object.__setattr__(self, "scheme", scheme)
         object.__setattr__(self, "dim", dim)
         object.__setattr__(self, "seed", seed)
@@ -144,13 +146,16 @@ class Run:
         """The run that ``to_json`` wrote; ``members`` are classes of your own that it uses."""
         known = {member.__name__: member for member in (*MEMBERS, *members)}
         try:
-            fields = json.loads(text)
-            scheme = Scheme(
-                **{name: _rebuild(value, known) for name, value in fields["scheme"].items() if name != "type"}
-            )
+            fields = json.loads(text, object_pairs_hook=_distinct, parse_constant=_refuse_constant)
+            if set(fields) != {"scheme", "dim", "seed", "blocks"}:
+                raise InvalidInput("this is not a run written by to_json, which has scheme, dim, seed and blocks")
+            scheme = _rebuild({"type": "Scheme", **fields["scheme"]}, {**known, "Scheme": Scheme})
             return Run(scheme, fields["dim"], fields["seed"], fields["blocks"])
-        except (KeyError, TypeError, AttributeError, RecursionError, json.JSONDecodeError) as error:
-            raise InvalidInput(f"this is not a run written by to_json: {error}") from None
+        except SparseMeanError:
+            raise
+        # Constructors of members, also of the caller's own, meet whatever the text holds.
+        except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
+            raise InvalidInput(f"this is not a run written by to_json: {str(error)[:200]}") from None
 
 
 def _digest(content: dict[str, Any]) -> bytes:
@@ -172,12 +177,31 @@ def _describe(member: object) -> Any:
     )
 
 
-def _rebuild(value: Any, known: dict[str, type]) -> Any:
+def _rebuild(value: Any, known: dict[str, type], depth: int = 0) -> Any:
+    """The member that ``_describe`` wrote; ``known`` are the classes it may be of."""
+    if depth > DEEPEST:
+        raise InvalidInput(f"members lie within members up to {DEEPEST} deep; this text has more")
     if isinstance(value, dict):
         kind = known.get(value["type"])
         if kind is None:
-            raise InvalidInput(f"{value['type']!r} is not known here; pass its class to from_json as members=[…]")
-        return kind(**{name: _rebuild(item, known) for name, item in value.items() if name != "type"})
+            raise InvalidInput(f"{value['type']!r:.100} is not known here; pass its class to from_json as members=[…]")
+        fields = {name: _rebuild(item, known, depth + 1) for name, item in value.items() if name != "type"}
+        for field in dataclasses.fields(kind):
+            if field.type in (bool, "bool") and not isinstance(fields.get(field.name, False), bool):
+                raise InvalidInput(f"{field.name} of {kind.__name__} is true or false")
+        return kind(**fields)
     if isinstance(value, list):
-        return [_rebuild(item, known) for item in value]
+        return [_rebuild(item, known, depth + 1) for item in value]
     return value
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object; Python would take the last of several values of one name, and others the first."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise InvalidInput("this is not a run written by to_json: it has a name twice in one object")
+    return found
+
+
+def _refuse_constant(name: str) -> Any:
+    raise InvalidInput(f"this is not a run written by to_json: {name} is no number that a run has")

@@ -22,8 +22,6 @@ from sparsemean.truth import Truth, exact_error, truth
 
 State = TypeVar("State")
 
-LOST = 1e30  # fourth powers of larger numbers leave what the server's sums can carry
-
 
 @dataclass(frozen=True, eq=False)
 class Trace:
@@ -38,7 +36,7 @@ class Trace:
     - ``bytes_per_node``: NaN for the exact mean, which no bytes carry
     - ``metrics``: those of the task, after the round's step
 
-    A run whose numbers grow beyond all bounds ends there; its remaining rounds have infinite objective and mse.
+    A run whose numbers grow beyond ``task.largest`` ends there; its remaining rounds have infinite objective and mse.
     """
 
     start: float
@@ -114,11 +112,11 @@ def play(task: Task[State], scheme: Scheme | None, rounds: int, seed: int = 0, m
     with np.errstate(over="ignore", invalid="ignore"):
         while len(lines) < rounds:
             vectors, weights = task.vectors(state, len(lines)), task.weights(state)
-            if not _bounded(vectors):
+            if not _bounded(vectors, task.largest):
                 break
             true = truth(vectors, weights, blocks)
             answer = _Answer(true.mean) if session is None else session.answer(vectors, weights)
-            if not _bounded(answer.mean):
+            if not _bounded(answer.mean, task.largest):
                 break
             state = task.step(state, answer.mean)
             objective = task.objective(state)
@@ -128,8 +126,8 @@ def play(task: Task[State], scheme: Scheme | None, rounds: int, seed: int = 0, m
     return _trace(start, lines, rounds, names)
 
 
-def _bounded(values: Floats) -> bool:
-    return bool(np.abs(values).max() <= LOST)  # NaN compares as false
+def _bounded(values: Floats, largest: float) -> bool:
+    return bool(np.abs(values).max() <= largest)  # NaN compares as false
 
 
 def _judged(answer: _Answer, true: Truth, blocks: Blocks) -> dict[str, float | None]:

@@ -14,6 +14,8 @@ from sparsemean.memory.table import Table
 from sparsemean.payload import Floats, Ints, Part
 from sparsemean.theory.arguments import whole
 
+LAST_ROUND = (1 << 63) - 1
+
 
 @dataclass(frozen=True)
 class PerNode(Memory):
@@ -23,7 +25,7 @@ class PerNode(Memory):
 
     def __post_init__(self) -> None:
         if self.forget_after is not None:
-            object.__setattr__(self, "forget_after", whole(self.forget_after, "forget_after", 1))
+            object.__setattr__(self, "forget_after", checked_age(self.forget_after))
 
     @property
     def facts(self) -> Facts:
@@ -31,6 +33,13 @@ class PerNode(Memory):
 
     def start(self, setting: Setting) -> Recollection:
         return Table(setting, partial(LastValues, setting.dtype), self.forget_after)
+
+
+def checked_age(forget_after: int) -> int:
+    """After how many rounds something is forgotten: 1 to 2^63 − 1."""
+    return whole(
+        forget_after, "forget_after", 1, LAST_ROUND, "rounds are numbered up to there; leave it out to forget nothing"
+    )
 
 
 class LastValues(Row):

@@ -9,23 +9,35 @@ from typing import Any
 import numpy as np
 
 from sparsemean.memory.base import Facts, Memory, Recollection, Setting
+from sparsemean.memory.per_node import checked_age
 from sparsemean.memory.rows import Row
 from sparsemean.memory.table import Table
 from sparsemean.payload import Floats, Ints, Part
 from sparsemean.theory.arguments import whole
 
+LARGEST = 1 << 16
+WHY = "every node keeps as many values for each coordinate, and an average over so many hardly moves any more"
+
 
 @dataclass(frozen=True)
 class Window(Memory):
-    """b_ij = average of the last ``size`` values node i sent at coordinate j. ``size=1`` is PerNode."""
+    """b_ij = average of the last ``size`` values node i sent at coordinate j. ``size=1`` is PerNode.
+
+    Parameters
+    ----------
+    size : int, default 3
+        Values kept per node and coordinate, 1 to 65,536; a node takes 12 + 4·size bytes a coordinate (float32 values).
+    forget_after : int, optional
+        Rounds after which a value that was not sent again counts as never sent.
+    """
 
     size: int = 3
     forget_after: int | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "size", whole(self.size, "size, the values a window holds,", 1))
+        object.__setattr__(self, "size", whole(self.size, "size, the values a window holds,", 1, LARGEST, WHY))
         if self.forget_after is not None:
-            object.__setattr__(self, "forget_after", whole(self.forget_after, "forget_after", 1))
+            object.__setattr__(self, "forget_after", checked_age(self.forget_after))
 
     @property
     def facts(self) -> Facts:
@@ -39,7 +51,9 @@ class Ring(Row):
     """The last few values at each coordinate, and their average."""
 
     def __init__(self, dtype: np.dtype[np.floating[Any]], size: int, dim: int) -> None:
-        super().__init__(ring=np.zeros((size, dim), dtype), received=np.zeros(dim, np.int32), average=np.zeros(dim))
+        # A blank row is of zeros that take no memory, so that the server can first say what a node would take.
+        ring = np.broadcast_to(np.zeros((), dtype), (size, dim))
+        super().__init__(ring=ring, received=np.zeros(dim, np.int32), average=np.zeros(dim))
 
     def values(self) -> Floats:
         return self.arrays["average"]

@@ -24,8 +24,8 @@ def node_count(n: SupportsIndex) -> int:
     return count
 
 
-def whole(value: SupportsIndex, name: str, least: int) -> int:
-    """A whole number of at least ``least``.
+def whole(value: SupportsIndex, name: str, least: int, most: int | None = None, why: str = "") -> int:
+    """A whole number of at least ``least``, and at most ``most`` where there is a limit; ``why`` explains the limit.
 
     >>> whole(3, "size", 1)
     3
@@ -35,8 +35,20 @@ def whole(value: SupportsIndex, name: str, least: int) -> int:
     except TypeError:
         number = least - 1
     if number < least:
-        raise InvalidInput(f"{name} must be a whole number of at least {least}, not {value!r}")
+        given = shown(value) if isinstance(value, int) else repr(value)
+        raise InvalidInput(f"{name} must be a whole number of at least {least}, not {given}")
+    if most is not None and number > most:
+        raise InvalidInput(f"{name} goes up to {most}, not {shown(number)}: {why}")
     return number
+
+
+def shown(number: int) -> str:
+    """A whole number for an error message; Python refuses to write out one of thousands of digits.
+
+    >>> shown(12), shown(10**5000)
+    ('12', 'a number of more than 30 digits')
+    """
+    return repr(number) if abs(number) < 10**30 else "a number of more than 30 digits"
 
 
 def unit_share(share: SupportsFloat) -> float:

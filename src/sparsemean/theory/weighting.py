@@ -49,14 +49,27 @@ def weights(T: Weighting, n: int) -> npt.NDArray[np.float64]:
             raise InvalidInput(f"the ratio of T must be at least -1, not {ratio!r}; clip it as optimal_ratio does")
         return _ratio(ratio, n)
     if callable(T):
-        return _positive(np.broadcast_to(np.asarray(T(np.arange(1.0, n + 1.0), n), dtype=np.float64), (n,)).copy())
-    table = np.asarray(T, dtype=np.float64)
+        returned = _numbers(T(np.arange(1.0, n + 1.0), n))
+        if returned.shape not in ((), (1,), (n,)):
+            raise InvalidInput(f"T(m, n) returned shape {returned.shape} for {n} counts m; return one number for each")
+        return _positive(np.broadcast_to(returned, (n,)).copy())
+    table = _numbers(T)
     if table.ndim != 1 or len(table) < n:
         raise InvalidInput(
             f"the table of T has shape {table.shape} but {n} nodes take part; "
             f"give one entry for each count 1..n, or a callable T(m, n)"
         )
     return _positive(table[:n].copy())
+
+
+def _numbers(values: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise InvalidInput(
+            f"T is {', '.join(NAMES)}, the ratio R2/R1, a callable T(m, n) or a table of numbers T(1), T(2), …, "
+            f"not {values!r}"
+        ) from None
 
 
 def _named_ratio(name: str, n: int) -> float:

@@ -65,6 +65,41 @@ def test_compare_marks_rows_over_the_budget(vectors, tmp_path):
     assert "over" not in sparsemean("compare", str(vectors), "--share", "50%", "--schemes", "identity").stdout
 
 
+def test_compare_prints_numbers_for_large_vectors(tmp_path):
+    path = tmp_path / "large.npy"
+    np.save(path, 1e30 * (1.0 + np.random.default_rng(0).normal(size=(2, 6, 40))))
+    done = sparsemean("compare", str(path), "--share", "25%", "--seeds", "1")
+    assert done.returncode == 0, done.stderr
+    assert "nan" not in done.stdout
+    assert "inf" not in done.stdout
+
+
+def test_compare_says_what_it_took_for_pandas_header(tmp_path):
+    path, page = tmp_path / "frame.csv", tmp_path / "page.html"
+    path.write_text("0,1,2\n" + "5,6,7.5\n" * 4)
+    arguments = ("compare", str(path), "--schemes", "identity", "--share", "50%", "--seeds", "1")
+    shown = sparsemean(*arguments, "--report", str(page)).stdout
+    assert shown.startswith("4 nodes")
+    (note,) = [line for line in shown.splitlines() if line.startswith("Note: ")]
+    assert "line 1, which counts 0, 1, 2, …, was read as pandas' column names" in note
+    assert "was read as pandas" in page.read_text(encoding="utf-8")
+    assert json.loads(sparsemean(*arguments, "--json").stdout)["note"] in note
+    forced = sparsemean(*arguments, "--no-header").stdout
+    assert forced.startswith("5 nodes")
+    assert "Note" not in forced
+    assert sparsemean(*arguments, "--header").stdout.startswith("4 nodes")
+
+
+def test_what_a_file_holds_does_not_reach_the_terminal_raw(tmp_path):
+    path = tmp_path / "bad\x1b[2J.csv"
+    path.write_text("\x1b[31mred,1,2\n")
+    done = sparsemean("compare", str(path))
+    assert done.returncode == 2
+    assert "\x1b" not in done.stdout + done.stderr
+    assert "bad\\x1b[2J.csv" in done.stderr
+    assert "\\x1b[31mred" in done.stderr
+
+
 def test_weights_are_read_from_a_file(vectors, tmp_path):
     weights = tmp_path / "weights.csv"
     weights.write_text("1\n1\n1\n1\n1\n5\n")

@@ -55,6 +55,39 @@ def test_inspect_shows_what_is_in_the_journal_of_a_server_that_runs(server, tmp_
     assert found["kept_rounds"] == [1, 2]
 
 
+def test_names_of_nodes_have_no_effect_on_the_terminal(tmp_path):
+    """Neither escape codes nor line breaks nor markup: they come from outside."""
+    names = [
+        "clear\x1b[2J",
+        "title\x1b]0;x\x07",
+        "[red]a[/b]",
+        "line\naccepted in it  0",
+        "back\u202eward",
+        "\x9b31m",
+        "é",
+    ]
+    run = sm.Run(sm.named("rand-k", k=2), dim=4)
+    with sm.Server(run, journal=tmp_path / "journal") as server:
+        for name in names:
+            server.accept(name, sm.Client(run, name).encode(np.ones(4), 0))
+        shown = sparsemean("inspect", tmp_path / "journal")
+        told = json.loads(sparsemean("inspect", tmp_path / "journal", "--json").stdout)
+    assert shown.returncode == 0, shown.stderr
+    assert told["waiting"] == names
+    assert all(c.isprintable() for c in shown.stdout.replace("\n", ""))
+    (line,) = [line for line in shown.stdout.splitlines() if line.lstrip().startswith("accepted in it")]
+    for name in (
+        "clear\\x1b[2J",
+        "title\\x1b]0;x\\x07",
+        "[red]a[/b]",
+        "line\\naccepted",
+        "back\\u202eward",
+        "\\x9b31m",
+        "é",
+    ):
+        assert name in line
+
+
 def test_verify_says_that_all_is_whole_and_what_is_not(server, tmp_path):
     whole = sparsemean("verify", tmp_path / "journal")
     assert (whole.returncode, whole.stdout.strip()) == (0, "every record is whole"), whole.stderr

@@ -83,6 +83,38 @@ def test_bad_vectors_are_refused(vectors, message):
         compare(vectors, Budget(share=0.5), seeds=1)
 
 
+@pytest.mark.parametrize("size", [1e-30, 1e30, 1e37])
+def test_relative_errors_and_bytes_do_not_depend_on_the_size_of_the_vectors(size):
+    """The error of every scheme, as the API's estimates have it too."""
+    rounds = np.stack([ALIKE, 1.1 * ALIKE])
+    one, other = (by_name(compare(scale * rounds, Budget(share=0.2), seeds=2)) for scale in (1.0, size))
+    assert set(one) == set(other) == set(sm.names())
+    for name, result in one.items():
+        assert other[name].bytes_per_node == pytest.approx(result.bytes_per_node, rel=1e-3)
+        assert other[name].nmse == pytest.approx(result.nmse, rel=1e-4, abs=1e-12)
+        for ours, theirs in ((result.exact, other[name].exact), (result.server_estimate, other[name].server_estimate)):
+            assert (ours is None) == (theirs is None)
+            assert ours is None or theirs == pytest.approx(ours, rel=1e-3, abs=1e-12)
+    estimate = sm.estimate_mean(size * ALIKE, sm.named("rand-k", k=12), seed=0)
+    error = float(np.sum((estimate.mean / size - ALIKE.mean(axis=0)) ** 2)) / np.mean(np.sum(ALIKE**2, axis=1))
+    found = by_name(compare(size * ALIKE, Budget(share=0.2), ["rand-k"], seeds=1))["rand-k"]
+    assert found.nmse == pytest.approx(error, rel=1e-6)
+
+
+def test_vectors_as_large_as_a_client_takes_are_compared_in_double_precision():
+    found = compare(
+        9e99 * ALIKE / np.abs(ALIKE).max(), Budget(share=0.1), ["rand-k float64", "identity float64"], seeds=1
+    )
+    assert [result.scheme for result in found.results] == ["identity float64", "rand-k float64"]
+    assert all(math.isfinite(result.nmse) and result.bytes_per_node > 64 for result in found.results)
+
+
+@pytest.mark.parametrize("size", [1e-150, 1e101, 1e200])
+def test_vectors_whose_squares_cannot_be_told_are_refused(size):
+    with pytest.raises(sm.InvalidInput, match="rescale"):
+        compare(size * ALIKE, Budget(share=0.2), ["rand-k"], seeds=1)
+
+
 @pytest.mark.parametrize("vectors", [np.ones((1, 5)), np.zeros((3, 5)), np.ones((4, 3, 1))])
 def test_degenerate_vectors_give_numbers(vectors):
     found = compare(vectors, Budget(share=0.4), seeds=2)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from sparsemean.errors import InvalidInput
-from sparsemean.lab.datasets import Stream, csv_rows, vectors
+from sparsemean.lab.datasets import Stream, csv_rows, load, vectors
 from sparsemean.lab.datasets.rows import arranged
 
 pyarrow: Any = import_module("pyarrow")  # it has no type stubs
@@ -189,6 +189,48 @@ class TestCsv:
         check(stream, [[[4], [2]], [[1], [3]]])
         assert stream.nodes == ("b", "a")
 
+    @pytest.mark.parametrize(
+        ("text", "vectors_read", "told"),
+        [
+            ("0,1,2\n5,6,7\n8,9,1\n", [[5, 6, 7], [8, 9, 1]], "line 1, which counts 0, 1, 2, …, was read as pandas'"),
+            ("0\n5\n8\n", [[5], [8]], "line 1, which counts"),
+            (",0,1\n0,5,6\n1,8,9\n", [[5, 6], [8, 9]], "the first column, which has no name and counts 0, 1, 2, …"),
+            (",x,y\n0,5,6\n1,8,9\n", [[5, 6], [8, 9]], "the first column, which has no name"),
+            (",node,x\n0,a,5\n1,b,8\n", [[5], [8]], "the first column, which has no name"),
+        ],
+    )
+    def test_what_pandas_adds_of_its_own_is_no_data_and_that_is_said(self, tmp_path, text, vectors_read, told) -> None:
+        """The texts are those of to_csv(index=False), and of to_csv() by default."""
+        stream = self.load(tmp_path, text)
+        check(stream, [vectors_read])
+        assert stream.note.startswith(told)
+        assert "\n" not in stream.note
+
+    @pytest.mark.parametrize("text", ["0,1,2\n", "1,2,3\n4,5,6\n", "0,2,1\n4,5,6\n", "0.0,1.0\n2,3\n", "x,y\n1,2\n"])
+    def test_other_first_lines_are_what_they_were(self, tmp_path, text: str) -> None:
+        stream = self.load(tmp_path, text)
+        assert stream.note == ""
+        assert stream.vectors.shape[1] == text.count("\n") - text.startswith("x")
+
+    def test_either_reading_of_the_first_line_can_be_had(self, tmp_path) -> None:
+        path = write(tmp_path / "x.csv", "0,1,2\n5,6,7\n")
+        for header, expected in ((False, [[[0, 1, 2], [5, 6, 7]]]), (True, [[[5, 6, 7]]])):
+            check(vectors.load(path, header=header), expected)
+            assert vectors.load(path, header=header).note == ""
+        write(path, "3,4\n5,6\n")
+        check(vectors.load(path, header=True), [[[5, 6]]])
+        write(path, "x,y\n5,6\n")
+        with pytest.raises(InvalidInput, match="'x' is not a number"):
+            vectors.load(path, header=False)
+
+    def test_only_csv_files_are_asked_for_a_header(self, tmp_path) -> None:
+        np.save(tmp_path / "x.npy", ROUNDS)
+        for header in (True, False):
+            with pytest.raises(InvalidInput, match=r"only a \.csv file"):
+                vectors.load(tmp_path / "x.npy", header=header)
+            with pytest.raises(InvalidInput, match="is a data set"):
+                load("weather", header=header)
+
     @given(arrays(np.float64, (2, 3, 2), elements=st.floats(allow_nan=False, allow_infinity=False)), st.randoms())
     def test_numbers_survive_in_any_order_of_lines(self, array, random) -> None:
         rows = [
@@ -227,7 +269,12 @@ class TestCsv:
                 "a,1,2\nb,3,4\n",
                 ": line 1 mixes numbers and text (a, 1, 2…); remove a column of text, or name it node in",
             ),
-            (",0,1\n0,3,4\n", ": line 1 mixes numbers and text (, 0, 1…)"),
+            (",2,3\n4,5,6\n", ": line 1 mixes numbers and text (, 2, 3…)"),
+            (",0,1\n5,3,4\n", ": line 2: the first column has no name and does not count lines from 0"),
+            (",0,1\n0,3,4\n2,5,6\n", ": line 3: the first column has no name and does not count lines from 0"),
+            (",x,y\nBrest,3,4\n", "name it (pandas: to_csv(index_label='node')), or write index=False"),
+            (",0,1\n", "holds no numbers: 0 rows, 2 coordinates"),
+            (",x,\n0,1,2\n", ": line 1 is no header, since its names are not distinct"),
             ("NA,NA\n1,2\n", ": line 1 is no header, since its names are not distinct, nor are they numbers"),
             ("node,Node\na,2\n", ": line 1 is no header, since its names are not distinct"),
             ("round,x\n0,1\n", " has a column round but no column node; add one that names the nodes"),

@@ -13,6 +13,7 @@ from sparsemean.errors import SparseMeanError
 from sparsemean.lab.cli.bench import bench_command
 from sparsemean.lab.cli.compare import compare_command
 from sparsemean.lab.cli.journal import inspect_command, verify_command
+from sparsemean.lab.cli.output import plain
 from sparsemean.lab.cli.reproduce import reproduce_command
 from sparsemean.lab.cli.schemes import schemes_command
 from sparsemean.lab.cli.theory import theory_command
@@ -50,7 +51,8 @@ def run() -> None:
     try:
         app()
     except SparseMeanError as error:
-        Console(stderr=True).print(f"[bold red]sparsemean:[/] {escape(str(error))}", highlight=False, soft_wrap=True)
+        told = escape(plain(str(error)))
+        Console(stderr=True).print(f"[bold red]sparsemean:[/] {told}", highlight=False, soft_wrap=True)
         sys.exit(2)
     except KeyboardInterrupt:
         Console(stderr=True).print("stopped")

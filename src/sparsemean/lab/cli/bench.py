@@ -21,7 +21,7 @@ from sparsemean.lab.bench.page import NO_PLOT, plotted, write_page, write_plot
 from sparsemean.lab.bench.record import Record, read
 from sparsemean.lab.bench.sets import every, whole
 from sparsemean.lab.cli.bench_tables import show, show_changes
-from sparsemean.lab.cli.output import print_json
+from sparsemean.lab.cli.output import plain, print_json
 from sparsemean.lab.cli.progress import progress_bar
 from sparsemean.lab.cli.sizes import bits_of, count_of, share_of
 from sparsemean.lab.report.static import FORMATS
@@ -86,7 +86,7 @@ def bench_command(
         if old is not None:
             show_changes(changes(old, record), old)
         for written in (path for path in (out, report, plot) if path is not None):
-            Console().print(f"Written: {written.resolve()}", soft_wrap=True)
+            Console().print(f"Written: {plain(str(written.resolve()))}", soft_wrap=True, markup=False)
     if not record.complete:
         raise typer.Exit(STOPPED)
 

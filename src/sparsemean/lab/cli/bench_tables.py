@@ -16,7 +16,7 @@ from sparsemean.lab.bench.link import Break
 from sparsemean.lab.bench.machine import BUSY
 from sparsemean.lab.bench.record import Record
 from sparsemean.lab.bench.rows import Row
-from sparsemean.lab.cli.output import number, print_table
+from sparsemean.lab.cli.output import number, plain, print_table
 
 WHAT = 26  # letters of what is done
 FEW = 20  # changes that are shown, of the faster and of the slower ones
@@ -127,4 +127,4 @@ def _show_links(breaks: Sequence[Break]) -> None:
 
 
 def _say(text: str) -> None:
-    Console().print(escape(text), highlight=False, soft_wrap=True)
+    Console().print(escape(plain(text)), highlight=False, soft_wrap=True)

@@ -14,7 +14,7 @@ from rich.console import Console
 
 from sparsemean.errors import InvalidInput
 from sparsemean.lab import datasets
-from sparsemean.lab.cli.output import number, print_json, print_table, yes
+from sparsemean.lab.cli.output import number, plain, print_json, print_table, yes
 from sparsemean.lab.cli.progress import progress_bar
 from sparsemean.lab.cli.sizes import bytes_of, share_of
 from sparsemean.lab.compare import Budget, Comparison, advice, compare
@@ -58,13 +58,21 @@ def compare_command(
     weights: Annotated[Path | None, typer.Option(help="A .npy or .csv file with one weight per node.")] = None,
     seeds: Annotated[int, typer.Option(min=1, help="How often to repeat with other random coordinates.")] = 5,
     report: Annotated[Path | None, typer.Option(help="Write the report page here.")] = None,
+    header: Annotated[
+        bool | None,
+        typer.Option(
+            "--header/--no-header",
+            help="Whether a .csv file begins with a line of names. Default: told by the line itself.",
+            show_default=False,
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Play every scheme on your vectors through the real bytes, and say which one to use.
 
     Errors are relative to the vectors' mean squared length (NMSE), averaged over rounds and seeds.
     """
-    vectors, origin = _vectors(source)
+    vectors, origin, note = _vectors(source, header)
     budget = _budget(share, bytes, vectors.shape[2])
     kinds = [value_kind(kind.strip()).name for kind in values.split(",")]
     chosen = [name.strip() for name in schemes.split(",")] if schemes else names()
@@ -84,13 +92,13 @@ def compare_command(
             progress=lambda done, total: bar.update(played, completed=done, total=total),
         )
     if report is not None:
-        _write_report(found, origin, report)
+        _write_report(found, origin, note, report)
     if as_json:
-        print_json({**asdict(found), "advice": advice(found)})
+        print_json({**asdict(found), "advice": advice(found), **({"note": note} if note else {})})
         return
-    _show(found, origin)
+    _show(found, origin, note)
     if report is not None:
-        Console().print(f"Report: {report.resolve()}", soft_wrap=True)
+        Console().print(f"Report: {plain(str(report.resolve()))}", soft_wrap=True, markup=False)
 
 
 def _budget(share: str | None, bytes: str | None, dim: int) -> Budget:
@@ -100,11 +108,12 @@ def _budget(share: str | None, bytes: str | None, dim: int) -> Budget:
     return Budget(share=share_of(share) if share else None, bytes=bytes_of(bytes) if bytes else None)
 
 
-def _vectors(source: str) -> tuple[Doubles, str]:
-    found = datasets.load(source)
+def _vectors(source: str, header: bool | None) -> tuple[Doubles, str, str]:
+    """The vectors, where they come from, and what was guessed about the file."""
+    found = datasets.load(source, header=header)
     if isinstance(found, datasets.Images):
         raise InvalidInput(f"{source} holds images, not vectors of nodes; `sparsemean reproduce` uses it")
-    return found.vectors.astype(np.float64), found.attribution or source
+    return found.vectors.astype(np.float64), found.attribution or source, found.note
 
 
 def _weights(path: Path) -> Doubles:
@@ -115,7 +124,7 @@ def _weights(path: Path) -> Doubles:
         raise InvalidInput(f"{path}: not a .npy or .csv file with one weight per node ({error})") from None
 
 
-def _show(found: Comparison, source: str) -> None:
+def _show(found: Comparison, source: str, note: str) -> None:
     console = Console()
     console.print(
         f"{found.nodes} nodes, {found.dim} coordinates, {found.rounds} rounds, {found.seeds} seeds; "
@@ -150,11 +159,14 @@ def _show(found: Comparison, source: str) -> None:
     if found.left_out:
         console.print(f"Too large for the budget: {', '.join(found.left_out)}.", highlight=False)
     console.print(f"[bold]{advice(found)}[/]", highlight=False)
-    console.print(f"Data: {source}", style="dim", highlight=False, markup=False, soft_wrap=True)
+    if note:
+        console.print(f"Note: {plain(note)}.", highlight=False, markup=False, soft_wrap=True)
+    console.print(f"Data: {plain(source)}", style="dim", highlight=False, markup=False, soft_wrap=True)
 
 
-def _write_report(found: Comparison, source: str, path: Path) -> None:
+def _write_report(found: Comparison, source: str, note: str, path: Path) -> None:
     from sparsemean.lab.report import write_compare_report
 
     command = shlex.join(["sparsemean", *sys.argv[1:]])
-    write_compare_report({**asdict(found), "advice": advice(found), "source": source, "command": command}, path)
+    told = {"advice": advice(found), "source": source, "note": note, "command": command}
+    write_compare_report({**asdict(found), **told}, path)

@@ -8,7 +8,7 @@ from pathlib import Path
 import typer
 
 from sparsemean.journal import Contents, contents, faults, journals
-from sparsemean.lab.cli.output import print_json, print_table
+from sparsemean.lab.cli.output import plain, print_json, print_table
 
 JOURNAL = typer.Argument(help="The folder given to Server(run, journal=…).", show_default=False)
 
@@ -56,7 +56,7 @@ def verify_command(journal: Path = JOURNAL) -> None:
     """Check every record, payload, state and change of a journal; exit code 1 if something is wrong."""
     found = [(each, fault) for each in journals(journal) for fault in faults(each)]
     for each, fault in found:
-        typer.echo(fault if each == journal else f"{each.name}: {fault}")
+        typer.echo(plain(fault if each == journal else f"{each.name}: {fault}"))
     if found:
         raise typer.Exit(1)
     typer.echo("every record is whole")

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import math
 import sys
+import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from rich import box
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 
 def print_json(content: Any) -> None:
@@ -27,14 +29,29 @@ def _sayable(content: Any) -> Any:
     return None if isinstance(content, float) and not math.isfinite(content) else content
 
 
+def plain(text: str) -> str:
+    r"""The text with everything that a terminal would act on written out, such as escape codes and line breaks.
+
+    Names of nodes and files come from outside: printed raw, they could move the cursor, hide text or forge a line.
+
+    >>> print(plain("station\x1b[2J\n7 é"))
+    station\x1b[2J\n7 é
+    """
+    harmless = [c.isprintable() or unicodedata.category(c) == "Zs" for c in text]  # Zs: spaces of any width
+    return "".join(c if shown else c.encode("unicode_escape").decode() for c, shown in zip(text, harmless, strict=True))
+
+
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """A table whose columns after the first are aligned right; it keeps its width where no terminal limits it."""
+    """A table whose columns after the first are aligned right; it keeps its width where no terminal limits it.
+
+    Cells are plain text: neither markup nor control characters in them have an effect.
+    """
     console = Console()
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for i, column in enumerate(columns):
         table.add_column(column, justify="left" if i == 0 else "right", no_wrap=True)
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*(Text(plain(cell)) for cell in row))
     width = console.width if console.is_terminal else max(console.width, 160)
     Console(width=width).print(table)
 

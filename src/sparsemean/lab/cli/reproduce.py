@@ -13,7 +13,7 @@ import typer
 from rich.console import Console
 
 from sparsemean.lab import datasets
-from sparsemean.lab.cli.output import print_json
+from sparsemean.lab.cli.output import plain, print_json
 from sparsemean.lab.cli.progress import progress_bar
 
 LARGE_SETS = ("fashion-mnist", "cifar-10")
@@ -69,4 +69,5 @@ def reproduce_command(
         console.print(f"{claim['verdict']:>15}  {claim['claim']}", highlight=False, markup=False, soft_wrap=True)
     counted = Counter(claim["verdict"] for claim in claims)
     console.print(", ".join(f"{number} {verdict}" for verdict, number in counted.most_common()), highlight=False)
-    console.print(f"Report: {page.resolve()}\nTables: {(out / 'tables').resolve()}", soft_wrap=True, highlight=False)
+    for name, path in (("Report", page), ("Tables", out / "tables")):
+        console.print(f"{name}: {plain(str(path.resolve()))}", soft_wrap=True, highlight=False, markup=False)

@@ -24,7 +24,9 @@ from sparsemean.memory import Shared
 from sparsemean.payload import Doubles
 from sparsemean.run import Run
 from sparsemean.schemes import Scheme, names
+from sparsemean.wire.values import LARGEST
 
+SMALLEST = 1e-100  # squares of what is far smaller vanish
 ALONE = 2_000_000  # values sent in all below which starting processes takes longer than the work
 
 
@@ -89,6 +91,12 @@ def compare(
     task = Stream(rounds, weights)
     if not np.isfinite(rounds).all():
         raise InvalidInput("the vectors hold NaN or infinity; remove or replace these values")
+    size = float(np.abs(rounds).max())
+    if size and not SMALLEST <= size <= LARGEST:
+        raise InvalidInput(
+            f"the largest value of the vectors is {size:.3g}, and squared errors need one from {SMALLEST:g} to "
+            f"{LARGEST:g}; rescale them"
+        )
     if seeds < 1:
         raise InvalidInput(f"seeds is a number from 1 on, got {seeds}")
     given = None if weights is None else np.asarray(weights, np.float64)

@@ -40,11 +40,12 @@ def names() -> tuple[str, ...]:
     return tuple(LOADERS)
 
 
-def load(name_or_path: Directory, directory: Directory | None = None) -> Images | Stream:
+def load(name_or_path: Directory, directory: Directory | None = None, header: bool | None = None) -> Images | Stream:
     """The named set, or the vectors in a file of one's own.
 
     A set's files are looked for in ``directory``, in the folder that ``SPARSEMEAN_DATA`` names, and in
-    ``../shared/data``. A file that bears the name of a set is meant by ``./`` before it.
+    ``../shared/data``. A file that bears the name of a set is meant by ``./`` before it. ``header`` says whether the
+    first line of a ``.csv`` file holds names; by default the line itself tells (``docs/data.md``).
 
     >>> weather = load("weather")
     >>> weather.vectors.shape, weather.nodes[0]
@@ -52,10 +53,12 @@ def load(name_or_path: Directory, directory: Directory | None = None) -> Images 
     """
     name = os.fspath(name_or_path)
     if name in LOADERS:
+        if header is not None:
+            raise InvalidInput(f"{name} is a data set; header= is for a .csv file of your own")
         return LOADERS[name](directory)
     if not Path(name).exists():
         raise InvalidInput(f"{name!r} is neither a file nor a data set; known sets are {', '.join(LOADERS)}")
-    return vectors.load(name)
+    return vectors.load(name, header)
 
 
 def fetch(name: str, directory: Directory | None = None, base_url: str | None = None) -> tuple[Path, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -17,11 +18,15 @@ LABELS = ("round", "node")
 Line = tuple[int, list[str]]
 
 
-def read(path: Path) -> Rows:
-    """The rows of a comma-separated UTF-8 file; a first line of names alone, or with ``node`` in it, is a header."""
+def read(path: Path, header: bool | None = None) -> Rows:
+    """The rows of a comma-separated UTF-8 file.
+
+    ``header`` says whether the first line holds names. By default that is told by the line itself: names alone, or
+    ``node`` or ``round`` among them, or pandas' column numbers 0, 1, 2, …, which the rows' ``note`` then mentions.
+    """
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            return parsed(cells(file), path)
+            return parsed(cells(file), path, header)
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise InvalidInput(f"{path} cannot be read as comma-separated UTF-8 text ({error})") from error
 
@@ -35,20 +40,29 @@ def cells(lines: Iterator[str]) -> Iterator[Line]:
             yield reader.line_num, stripped
 
 
-def parsed(lines: Iterator[Line], path: Path) -> Rows:
+def parsed(lines: Iterator[Line], path: Path, header: bool | None = None) -> Rows:
     """The rows in lines of cells."""
-    first = next(lines, None)
+    first, second = next(lines, None), next(lines, None)
     if first is None:
         raise InvalidInput(f"{path} holds no numbers: the file is empty")
-    names = header(first, path)
+    following = [] if second is None else [second]
+    names = names_in(first, path, header, alone=second is None)
+    data = chain([] if names else [first], following, lines)
     labels = {label: names.index(label) for label in LABELS if label in names}
-    coordinates = [i for i in range(len(first[1])) if i not in labels.values()]
-    data = [first] if not names else []
+    index = 0 if names and names[0] == "" else None
+    coordinates = [i for i in range(len(first[1])) if i not in labels.values() and i != index]
 
-    numbers, places, nodes, rounds = [], [], [], []
-    for line, row in [*data, *lines]:
+    numbers: list[Doubles] = []
+    places: list[int] = []
+    nodes, rounds = [], []
+    for line, row in data:
         if len(row) != len(first[1]):
             raise InvalidInput(f"{path}: line {line} has {len(row)} cells, the first line has {len(first[1])}")
+        if index is not None and row[index] != str(len(places)):
+            raise InvalidInput(
+                f"{path}: line {line}: the first column has no name and does not count lines from 0, so it is no index "
+                "that could be left out; name it (pandas: to_csv(index_label='node')), or write index=False"
+            )
         numbers.append(vector(row, coordinates, f"{path}: line {line}"))
         places.append(line)
         if "node" in labels:
@@ -62,24 +76,51 @@ def parsed(lines: Iterator[Line], path: Path) -> Rows:
         rounds=rounds if "round" in labels else None,
         place=lambda row: f"line {places[row]}",
         columns=[f"column {i + 1}" for i in coordinates],
+        note="" if header is not None else note(names, first[0]),
     )
 
 
-def header(first: Line, path: Path) -> Sequence[str]:
-    """The names in the first line, in lower case; none if it is a line of numbers."""
+def names_in(first: Line, path: Path, header: bool | None, alone: bool) -> Sequence[str]:
+    """The names in the first line, in lower case; none if it is a line of numbers.
+
+    The name of the first column is empty where pandas wrote its index there.
+    """
     line, row = first
     names = [cell.lower() for cell in row]
-    numeric = [is_number(cell) for cell in row]
-    if all(numeric):
+    if header is False:
         return []
-    if any(numeric) and not set(LABELS) & set(names):
+    if header is None and all(map(is_number, row)):
+        return names if numbered(names) and not alone else []
+    others = names[1:] if names[0] == "" else names
+    told = header or numbered(others) or set(LABELS) & set(names)
+    if any(map(is_number, others)) and not told:
         raise InvalidInput(
             f"{path}: line {line} mixes numbers and text ({', '.join(row[:4])}…); remove a column of text, or name it "
             f"node in a header (pandas: to_csv(index_label='node'), or index=False, header=False)"
         )
-    if "" in names or len(set(names)) != len(names):
+    if not others or "" in others or len(set(others)) != len(others):
         raise InvalidInput(f"{path}: line {line} is no header, since its names are not distinct, nor are they numbers")
     return names
+
+
+def numbered(names: Sequence[str]) -> bool:
+    """Whether these are pandas' names for columns that have none: 0, 1, 2, …"""
+    return len(names) > 0 and list(names) == [str(i) for i in range(len(names))]
+
+
+def note(names: Sequence[str], line: int) -> str:
+    """What was read as pandas' own and not as data, for people; empty where nothing was."""
+    if names and names[0] == "":
+        return (
+            "the first column, which has no name and counts 0, 1, 2, …, was read as pandas' index and not as a "
+            "coordinate (give it a name if it is one)"
+        )
+    if numbered(names):
+        return (
+            f"line {line}, which counts 0, 1, 2, …, was read as pandas' column names and not as a node (--no-header, "
+            "or header=False, reads it as a node)"
+        )
+    return ""
 
 
 def is_number(cell: str) -> bool:

@@ -28,6 +28,8 @@ class Rows:
     """A row's place in the file, for people."""
     columns: Sequence[str]
     """The coordinates' places in the file, for people."""
+    note: str = ""
+    """What was guessed about the file and could be meant otherwise, for people."""
 
 
 def unnamed(count: int) -> tuple[str, ...]:

@@ -21,6 +21,8 @@ class Stream:
     """Node names, one per entry of the second axis."""
     attribution: str = ""
     """Show this wherever the data, or a figure made from it, is published."""
+    note: str = ""
+    """What was guessed about the file and could be meant otherwise, for people; empty where nothing was."""
 
 
 def standardised(values: Doubles, axis: int) -> npt.NDArray[np.float32]:

@@ -53,7 +53,7 @@ def write_compare_report(comparison: Mapping[str, Any], path: str | PathLike[str
     """Write one HTML file about a comparison, and return its path.
 
     ``results`` holds one mapping per scheme: scheme, bytes_per_node, nmse, nmse_se, exact, server_estimate, unbiased,
-    node_state and, where known, over_budget and nmse_by_round. Optional: advice, source, title, command, nodes,
+    node_state and, where known, over_budget and nmse_by_round. Optional: advice, source, note, title, command, nodes,
     dim, rounds, seeds, likeness (ratio, change) and left_out. All text is plain text.
     """
     results: Sequence[Result] = comparison.get("results") or comparison.get("rows") or ()
@@ -140,9 +140,9 @@ def _facts(comparison: Mapping[str, Any]) -> str:
         words.append(f"change from round to round {100 * _number(likeness['change']):.3g} %")
     left_out = ", ".join(str(name) for name in comparison.get("left_out") or ())
     text = (", ".join(words) + ".") if words else ""
-    return paragraphs(text, "caption") + paragraphs(
-        f"Too large for the budget: {left_out}." if left_out else "", "note"
-    )
+    note = str(comparison.get("note") or "")
+    notes = [f"Too large for the budget: {left_out}." if left_out else "", f"About the file: {note}." if note else ""]
+    return paragraphs(text, "caption") + "".join(paragraphs(each, "note") for each in notes)
 
 
 def _table(results: Sequence[Result]) -> str:

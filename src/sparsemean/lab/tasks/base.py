@@ -28,6 +28,11 @@ class Task(ABC, Generic[State]):
     def blocks(self) -> tuple[int, ...] | None:
         """Sizes of the blocks that have weights of their own; None for one block."""
 
+    @property
+    def largest(self) -> float:
+        """Beyond this magnitude of vectors or their mean, a run has diverged; float32 values carry a little more."""
+        return 1e30
+
     @abstractmethod
     def start(self, seed: int) -> State:
         """The state before the first round."""
