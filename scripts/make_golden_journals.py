@@ -15,7 +15,6 @@ it (``-open``); ``shards`` is a server of two shards in the middle of a round.
 from __future__ import annotations
 
 import json
-import sys
 import tempfile
 import zipfile
 from collections.abc import Iterator, Mapping
@@ -25,7 +24,7 @@ from typing import Any
 import numpy as np
 
 import sparsemean as sm
-from sparsemean.journal.journal import VERSION
+from sparsemean.journal.survey import VERSION
 
 FOLDER = Path(__file__).parent.parent / "tests" / "golden" / "journal" / f"v{VERSION}"
 DIM, SEED, NODES = 40, 11, ("a", "b", "Göteborg 7")
@@ -177,4 +176,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

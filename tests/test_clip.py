@@ -13,6 +13,7 @@ import pytest
 import sparsemean as sm
 from sparsemean import codec
 from sparsemean.core import LEAST_RATIO, Part, Payload
+from sparsemean.sampling import coordinates
 
 pytestmark = pytest.mark.filterwarnings("ignore::sparsemean.errors.DivergenceWarning")
 
@@ -217,6 +218,179 @@ def test_blocks_have_weights_and_bounds_of_their_own():
     plays = [Play(run, sm.Clip(norm=NORM), in_the_last_round(anything(run, rng)), weights) for _ in range(20)]
     moved = max(float(np.linalg.norm(one.mean - other.mean)) for one in plays for other in plays)
     assert max(factors) * NORM / 2 < moved <= 2 * NORM * max(factors) * ROUNDING
+
+
+# --- Nodes that send with different k.
+
+SIZES, MIXED_DIM = (3, 12), 24
+MIXED_T: dict[str, sm.theory.Weighting | None] = {
+    **dict.fromkeys(SCALED, "one"),
+    **GIVEN_T,
+    **dict.fromkeys(LEARNT_T),  # None: as the server has learnt it before the round
+}
+
+
+class MixedPlay:
+    """Two rounds of nodes with different k; ``bad`` of them sends ``own`` in the second, whatever its k."""
+
+    def __init__(self, name: str, counts: tuple[int, ...], bad: int, seed: int, clip: sm.Clip) -> None:
+        ratio: dict[str, Any] = {"ratio": 2.5} if name == "rand-k-spatial-opt" else {}
+        self.run = sm.Run(sm.named(name, k=SIZES, **ratio), MIXED_DIM, seed=seed)
+        self.choices = [s for s, count in enumerate(counts) for _ in range(count)]
+        self.weights = 1.0 + 0.5 * np.arange(len(self.choices))
+        self.bad, self.clip, self.seed = bad, clip, seed
+
+    def mean(self, own: np.ndarray, choice: int | None = None) -> np.ndarray:
+        server, rng = sm.Server(self.run, clip=self.clip), np.random.default_rng(self.seed)
+        for round in range(2):
+            self.belief = server.beliefs()[0].before
+            for i, chosen in enumerate(self.choices):
+                wrong = i == self.bad and round == 1
+                encoder = self.run.encoders[chosen if choice is None or not wrong else choice]
+                vector = own if wrong else 1.0 + 0.5 * rng.normal(size=MIXED_DIM)
+                blob = sm.Client(self.run, str(i), encoder).encode(vector, round)
+                server.accept(str(i), blob, self.weights[i])
+            estimate = server.close_round()
+        return estimate.mean
+
+    @property
+    def own_weight(self) -> float:
+        return float(self.weights[self.bad] / self.weights.sum())
+
+    def factors(self, T: sm.theory.Weighting | None) -> list[float]:
+        """max_m g_s(m)/p_s of each class, from the mixed gains."""
+        n, counts = len(self.choices), np.bincount(self.choices, minlength=len(SIZES)).tolist()
+        T = max(self.belief * (n - 1), LEAST_RATIO) if T is None else T
+        found = sm.theory.mixed_gains(T, counts, self.run.shares)
+        return [float(np.max(gain)) / share for gain, share in zip(found, self.run.shares, strict=True)]
+
+
+@pytest.mark.parametrize("counts", [(1, 4), (3, 2)])
+@pytest.mark.parametrize("name", MIXED_T)
+def test_with_several_k_the_mixed_gains_bound_what_one_node_moves_and_are_attained(name, counts):
+    """Over seeds, nodes of each k and where they send: F is reached, and never exceeded, in each class of nodes."""
+    reached = np.zeros((2, 2))
+    for seed in range(16):
+        for s, bad in enumerate((0, 4)):  # a node with the first k, one with the second
+            flat = MixedPlay(name, counts, bad, seed, sm.Clip(value=VALUE))
+            moved = np.abs(flat.mean(np.full(MIXED_DIM, 1e6)) - flat.mean(np.full(MIXED_DIM, -1e6)))
+            worst = np.eye(MIXED_DIM)[np.argmax(moved)] * 1e6
+            spike = MixedPlay(name, counts, bad, seed, sm.Clip(norm=NORM))
+            length = float(np.linalg.norm(spike.mean(worst) - spike.mean(-worst)))
+            found = np.array([moved.max() / VALUE, length / NORM]) / (2 * spike.own_weight)
+            stated = np.array([play.factors(MIXED_T[name])[s] for play in (flat, spike)])
+            assert np.all(found <= stated * ROUNDING)
+            assert moved.max() <= flat.clip.bound(flat.run, counts, flat.own_weight).coordinate * ROUNDING
+            assert length <= spike.clip.bound(spike.run, counts, spike.own_weight).length * ROUNDING
+            reached[s] = np.maximum(reached[s], found / stated)
+    assert reached == pytest.approx(np.ones((2, 2)), rel=1e-5)
+
+
+def test_one_node_with_a_small_k_among_four_with_a_large_one_is_worth_twenty_nodes():
+    run = sm.Run(sm.named("rand-k-spatial-max", k=SIZES), MIXED_DIM)
+    assert sm.Clip(norm=1.0).bound(run, (1, 4)).length == pytest.approx(2 / 5 * 20.645, rel=1e-4)
+    for k, factor in zip(SIZES, (10.27, 5.16), strict=True):  # where all have the same k
+        run = sm.Run(sm.named("rand-k-spatial-max", k=k), MIXED_DIM)
+        assert sm.Clip(norm=1.0).bound(run, 5).length == pytest.approx(2 / 5 * factor, rel=1e-3)
+
+
+def test_without_spatial_weights_and_memory_another_k_moves_the_mean_no_further():
+    rng = np.random.default_rng(8)
+    for seed in range(10):
+        play = MixedPlay("rand-k", (1, 4), 0, seed, sm.Clip(norm=NORM))
+        means = [
+            play.mean(rng.normal(size=MIXED_DIM) * 1e6 * (rng.random(MIXED_DIM) < 0.3), choice)
+            for choice in (0, 1)
+            for _ in range(3)
+        ]
+        moved = max(float(np.linalg.norm(one - other)) for one in means for other in means)
+        assert 0 < moved <= 2 * NORM * play.own_weight * MIXED_DIM / min(SIZES) * ROUNDING
+
+
+@pytest.mark.parametrize("name", GIVEN_T)
+def test_a_node_that_changes_its_k_changes_how_others_count_within_what_all_of_them_send(name):
+    """Then only |mean_j| ≤ value · max_sm m g_s(m)/(n p_s) holds (equal weights), so twice that for a difference."""
+    rng, others = np.random.default_rng(9), 0.0
+    for seed in range(10):
+        play = MixedPlay(name, (1, 4), 0, seed, sm.Clip(value=VALUE))
+        play.weights = np.ones(5)
+        vector = rng.choice([-1e6, 1e6], MIXED_DIM)
+        means = [play.mean(vector, choice) for choice in (0, 1)]
+        most = max(
+            float(np.max(np.arange(6) * gain)) / share / 5
+            for counts in ((1, 4), (0, 5))
+            for gain, share in zip(
+                sm.theory.mixed_gains(GIVEN_T[name], counts, play.run.shares), play.run.shares, strict=True
+            )
+        )
+        assert np.max(np.abs(means[0] - means[1])) <= 2 * VALUE * most * ROUNDING
+        key = play.run.key("0", 1)
+        sent = np.concatenate([coordinates(key, MIXED_DIM, k) for k in SIZES])
+        others = max(others, float(np.max(np.abs(np.delete(means[0] - means[1], sent)))))
+    assert others > 0.01  # also where this node sent nothing
+
+
+@pytest.mark.parametrize("name", sm.names())
+def test_the_clip_tells_the_bound_that_holds(name):
+    """For every scheme: the numbers of docs/reliability.md, infinity where it has none, a refusal where it cannot."""
+    run, clip = run_named(name), sm.Clip(norm=NORM)
+    if name in IN_STEP:
+        with pytest.raises(sm.InvalidInput, match="cannot be clipped"):
+            clip.bound(run, NODES)
+        return
+    length, coordinate = clip.bound(run, NODES, OWN)
+    if name in PER_COORDINATE:
+        assert length == coordinate == math.inf
+        told = sm.Clip(value=VALUE).bound(run, NODES, OWN).coordinate
+        assert told == (pytest.approx(2 * VALUE * OWN) if name == "top-k-temporal" else math.inf)
+    elif name in LEARNT_T:  # the worst T of all that can be learnt
+        worst = max(float(max(gains(T))) for T in (LEAST_RATIO, "max")) / SHARE
+        assert length == coordinate == pytest.approx(2 * NORM * OWN * worst)
+        for ratio in np.linspace(LEAST_RATIO, NODES - 1, 50):
+            assert max(gains(float(ratio))) / SHARE <= worst * (1 + 1e-12)
+    else:
+        assert length == coordinate == pytest.approx(2 * NORM * OWN * factor(name, 0.0))
+
+
+def test_what_everybody_sends_is_not_amplified():
+    """Of all counts of nodes only n occurs where p = 1."""
+    for run in (
+        sm.Run(sm.Scheme(sm.Identity(), sm.Spatial("max")), DIM),
+        sm.Run(sm.named("rand-k-spatial-max", k=DIM), DIM),
+    ):
+        assert sm.Clip(norm=1.0).bound(run, 5).length == pytest.approx(2 / 5)
+
+
+def test_a_coordinate_in_both_parts_counts_with_both():
+    """Induced: values of magnitude 1 in each part add up to 1 + d/k₂, those of length 1 together to √(1 + (d/k₂)²)."""
+    run = run_named("induced")
+
+    def both(sign: float) -> Choice:
+        def choose(round: int, honest: Payload) -> Payload:
+            random = honest.parts[1]
+            at = random.coordinates[:1]
+            values = np.where(random.coordinates == at[0], sign * 1e6, 0.0)
+            return Payload((Part(at, np.array([sign * 1e6])), Part(random.coordinates, values, random.scale)))
+
+        return in_the_last_round(choose)
+
+    one, other = (Play(run, sm.Clip(value=VALUE), both(sign)) for sign in (1.0, -1.0))
+    moved = float(np.max(np.abs(one.mean - other.mean)))
+    assert moved == pytest.approx(2 * VALUE * OWN * (1 + DIM / (K / 2)), rel=1e-6)
+    assert moved == pytest.approx(sm.Clip(value=VALUE).bound(run, NODES, OWN).coordinate, rel=1e-6)
+
+
+@pytest.mark.parametrize("nodes", [5, (1, 2, 3), (0, 0), (-1, 2), (1.5, 2), "12", None])
+def test_a_bound_needs_the_number_of_nodes_with_each_k(nodes: Any):
+    run = sm.Run(sm.named("rand-k", k=SIZES), MIXED_DIM)
+    with pytest.raises(sm.InvalidInput, match="nodes"):
+        sm.Clip(norm=1.0).bound(run, nodes)
+
+
+@pytest.mark.parametrize("weight", [-0.1, 1.1, math.nan, "much"])
+def test_a_bound_needs_the_share_of_the_weight(weight: Any):
+    with pytest.raises(sm.InvalidInput, match="w/W"):
+        sm.Clip(norm=1.0).bound(run_named("rand-k"), 5, weight)
 
 
 # --- The clip itself.

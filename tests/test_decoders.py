@@ -109,11 +109,45 @@ def test_without_a_share_what_all_sent_is_averaged_and_the_rest_filled() -> None
         {"table": [1.0, 0.0]},
         {"table": [1.0, -2.0]},
         {"table": [float("inf")]},
+        {"table": "123"},
+        {"table": ["1", "2"]},
+        {"table": [[1.0, 2.0]]},
+        {"table": [True, True]},
+        {"table": 3},
+        {"table": [10**400]},
+        {"weighting": ()},
+        {"weighting": [1.0, 0.0]},
+        {"weighting": [1.0, "2"]},
+        {"weighting": np.ones((2, 2))},
+        {"weighting": np.array([1.0, np.nan])},
+        {"weighting": {1: 2.0}},
+        {"weighting": {1.0, 2.0}},
+        {"weighting": b"avg"},
+        {"weighting": 1j},
+        {"weighting": 10**400},
+        {"weighting": object()},
     ],
 )
 def test_a_weighting_that_cannot_be_is_refused_when_it_is_made(arguments) -> None:
     with pytest.raises(sm.InvalidInput):
         sm.Spatial(**arguments)
+
+
+def test_a_function_that_rounds_could_not_look_up_is_refused_when_it_is_made() -> None:
+    class Unhashable:
+        __hash__ = None  # type: ignore[assignment]
+
+        def __call__(self, m: Doubles, n: int) -> Doubles:
+            return m
+
+    with pytest.raises(sm.InvalidInput, match="hash"):
+        sm.Spatial(Unhashable())
+
+
+@pytest.mark.parametrize("returned", [np.ones(2), np.ones((3, 3)), "x", None, [1.0, [2.0]]])
+def test_a_function_that_returns_no_numbers_says_so(returned) -> None:
+    with pytest.raises(sm.InvalidInput, match="T"):
+        innovation(sm.Spatial(lambda m, n: returned), round_of(3), SHARE)
 
 
 def test_a_table_that_is_too_short_says_so() -> None:

@@ -134,6 +134,8 @@ def test_no_change_of_a_server_goes_unseen(name, batch_bytes):
     before = server.digest()
     seen = 0
     for attribute, value in list(vars(server._rounds).items()):
+        if attribute == "_queued_bytes":  # digest() adds what waits to the totals first
+            continue
         for path, change, undo in changes(attribute, value, functools.partial(setattr, server._rounds, attribute)):
             change()
             assert server.digest() != before, f"{path} can change unseen"
@@ -162,9 +164,9 @@ def test_the_walk_reaches_what_matters():
         "accepted['bee'].weight[0]",
         "_closed['cat'].receipt.round",
         "known['cat'][1]",
-        "_queue[0].payload.parts[0].values[0]",
-        "_queue[1].payload.parts[0].where[2]",
-        "_queued_bytes",
+        "_queue['ant'].payload.parts[0].values[0]",
+        "_queue['bee'].payload.parts[0].where[2]",
+        "memory._pending[0].payload.parts[0].values[0]",
         "_likeness[0]",
         "missing",
         "round",

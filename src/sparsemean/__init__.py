@@ -18,6 +18,7 @@ from sparsemean.encoders import (
     TopK,
     Wangni,
 )
+from sparsemean.errors import BrokenServer as BrokenServer  # not in __all__, whose names are fixed
 from sparsemean.errors import (
     CheckFailed,
     ConflictingPayload,

@@ -10,7 +10,8 @@ from sparsemean.encoders import Encoder, State, Stateful
 from sparsemean.encoders import Facts as EncoderFacts
 from sparsemean.errors import InvalidInput
 from sparsemean.fingerprint import fingerprint
-from sparsemean.journal import Journal
+from sparsemean.inputs import journal_folder
+from sparsemean.journal import Journal, Record
 from sparsemean.journal.written_tree import read_tree, written
 from sparsemean.kept import kept
 from sparsemean.kernels.sample import (
@@ -28,8 +29,10 @@ from sparsemean.kernels.sample import (
 from sparsemean.levels import Levels
 from sparsemean.memory import Arrival, Memory, Nothing, Recollection, Setting
 from sparsemean.memory import Facts as MemoryFacts
+from sparsemean.memory.rows import Shelf
 from sparsemean.payload import Doubles, Ints, Layout, Part, Payload
-from sparsemean.rounds import Offer, Rounds, Taken
+from sparsemean.recovery import rebuilt
+from sparsemean.rounds import Decoded, Offer, Rounds, Taken
 from sparsemean.run import Run
 from sparsemean.sampling import Key, block_size, coordinates_between, sample_of, stream_of
 from sparsemean.summary import Summary
@@ -50,6 +53,7 @@ __all__ = [
     "Arrival",
     "Belief",
     "Blocks",
+    "Decoded",
     "Decoder",
     "Doubles",
     "Encoder",
@@ -65,10 +69,12 @@ __all__ = [
     "Part",
     "Payload",
     "Recollection",
+    "Record",
     "RoundTotals",
     "Rounds",
     "Sample",
     "Setting",
+    "Shelf",
     "State",
     "Stateful",
     "Summary",
@@ -83,6 +89,7 @@ __all__ = [
     "coordinates_between",
     "count_given_sent",
     "fingerprint",
+    "journal_folder",
     "kept",
     "open_frame",
     "pack",
@@ -90,6 +97,7 @@ __all__ = [
     "places_of",
     "read_payload",
     "read_tree",
+    "rebuilt",
     "sample_of",
     "shuffle_words",
     "stream_index",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeAlias
@@ -13,6 +14,7 @@ from sparsemean.errors import InvalidInput
 from sparsemean.kernels import add_scaled, reweigh
 from sparsemean.payload import Doubles
 from sparsemean.theory import FixedWeighting, fill_gains, gains, mixed_gains, weights
+from sparsemean.theory.arguments import finite
 from sparsemean.theory.estimated import LEAST_RATIO
 from sparsemean.totals import RoundTotals
 
@@ -52,10 +54,7 @@ class Decoder(ABC):
 
     @abstractmethod
     def innovation(self, totals: RoundTotals, shares: Shares, beliefs: tuple[Belief, ...]) -> Doubles:
-        """Estimated weighted mean of x − expectation, 0 in a block without weight, free to write to.
-
-        It may stand where the sums were, so that the totals are spent.
-        """
+        """Estimated weighted mean of x − expectation, 0 in a block without weight: a new array, the totals stay."""
 
 
 def _inverse(weight: Doubles) -> Doubles:
@@ -68,6 +67,20 @@ def _gains(T: FixedWeighting, nodes: tuple[int, ...], shares: Shares) -> tuple[D
     if not shares:
         return (fill_gains(T, sum(nodes)),)
     return (gains(T, nodes[0], shares[0]),) if len(shares) == 1 else mixed_gains(T, nodes, shares)
+
+
+def _plain_table(given: object) -> tuple[float, ...]:
+    """T(1), T(2), … as plain numbers."""
+    if isinstance(given, np.ndarray):
+        given = given.tolist()
+    if not isinstance(given, Iterable) or isinstance(given, str | bytes):
+        raise InvalidInput(f"a table is a list of the numbers T(1), T(2), …, got {given!r:.100}")
+    numbers = tuple(t.item() if isinstance(t, np.number) else t for t in given)
+    if not all(isinstance(t, int | float) and not isinstance(t, bool) for t in numbers):
+        raise InvalidInput(f"a table is a list of the numbers T(1), T(2), …, got {given!r:.100}")
+    for m, t in enumerate(numbers, 1):
+        finite(t, f"T({m})")
+    return numbers
 
 
 @dataclass(frozen=True)
@@ -90,21 +103,28 @@ class Mean(Decoder):
         return "one"
 
     def innovation(self, totals: RoundTotals, shares: Shares, beliefs: tuple[Belief, ...]) -> Doubles:
-        sums = totals.sums
+        sums, mean = totals.sums, np.empty(totals.blocks.dim)
         for here, inverse in zip(totals.blocks.slices, _inverse(totals.weight).tolist(), strict=True):
-            add_scaled()(sums[here], inverse, sums[here], True)
-        return sums
+            add_scaled()(sums[here], inverse, mean[here], True)
+        return mean
 
 
 @dataclass(frozen=True)
 class Spatial(Decoder):
     """Rand-k-Spatial(T): coordinate j is scaled by β̄/T(M_j), M_j being how many nodes sent it (Section 3, eq. 4).
 
-    ``weighting`` is "one", "max", "avg", the ratio R2/R1 itself, or a function of (array of m, n); ``table`` gives
-    T(1), T(2), … instead. "estimated" takes the ratio from what arrives in the round itself, which is best and biases
-    the estimate a little; "learned" takes it from the round before, which keeps it unbiased and begins as plain Rand-k.
     For encoders that choose coordinates themselves, such as TopK, β̄ is T(n): what everybody sent is averaged
     exactly, and the estimate is biased.
+
+    Parameters
+    ----------
+    weighting : str, float, callable or sequence of float
+        "one", "max", "avg", the ratio R2/R1 itself, a function of (array of m, n), or the numbers T(1), T(2), …
+        "estimated" takes the ratio from what arrives in the round itself, which is best and biases the estimate a
+        little; "learned" takes it from the round before, which keeps it unbiased and begins as plain Rand-k.
+    table : sequence of float
+        T(1), T(2), …, one for each node that may come; instead of ``weighting``. A function cannot be written down
+        by ``Run.to_json``, a table can.
 
     >>> Spatial("avg").unbiased, Spatial("estimated").unbiased, Spatial("learned").unbiased
     (True, False, True)
@@ -117,9 +137,21 @@ class Spatial(Decoder):
         if (self.weighting is None) == (self.table is None):
             raise InvalidInput('Spatial takes one weighting: "avg", "max", "estimated", a ratio, a function, or table=')
         if self.table is not None:
-            object.__setattr__(self, "table", tuple(float(t) for t in self.table))
+            object.__setattr__(self, "table", tuple(map(float, _plain_table(self.table))))
+        elif isinstance(self.weighting, tuple | list | np.ndarray):
+            # Kept where it was given and as it was given, 1 or 1.0: journals are bound to the text of the run.
+            object.__setattr__(self, "weighting", _plain_table(self.weighting))
+        elif isinstance(self.weighting, np.number):
+            object.__setattr__(self, "weighting", self.weighting.item())
+        try:
+            hash(self.weighting)
+        except TypeError:
+            raise InvalidInput(
+                f"{self.weighting!r:.100} is no weighting: rounds look T up by its hash; use a function or table="
+            ) from None
         if not callable(self.weighting) and not self.adapts:
-            weights(self.weighting if self.weighting is not None else self.table or (), len(self.table or (0, 0)))
+            T = self.weighting if self.weighting is not None else self.table or ()
+            weights(T, max(len(T), 1) if isinstance(T, tuple) else 2)
 
     @property
     def adapts(self) -> bool:
@@ -140,12 +172,11 @@ class Spatial(Decoder):
         return self.weighting if self.weighting is not None else self.table
 
     def innovation(self, totals: RoundTotals, shares: Shares, beliefs: tuple[Belief, ...]) -> Doubles:
-        scaled = totals.class_sums[0] if len(totals.class_sums) == 1 else np.empty(totals.blocks.dim)
-        gains = [  # all of them before anything is written: a table may be too short
-            self._gains(tuple(nodes), shares, known)
-            for nodes, known in zip(totals.class_nodes.T.tolist(), beliefs, strict=True)
-        ]
-        for here, of_block, weight in zip(totals.blocks.slices, gains, totals.weight.tolist(), strict=True):
+        scaled, weights = np.empty(totals.blocks.dim), totals.weight.tolist()
+        for here, nodes, weight, known in zip(
+            totals.blocks.slices, totals.class_nodes.T.tolist(), weights, beliefs, strict=True
+        ):
+            of_block = self._gains(tuple(nodes), shares, known)
             for i, gain in enumerate(of_block):
                 reweigh()(gain / weight, totals.counts[here], totals.class_sums[i, here], scaled[here], i == 0)
             if not of_block:

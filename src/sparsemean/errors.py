@@ -12,6 +12,7 @@ SparseMeanError
 │   ├── OutOfStep             node and server no longer share the state the payload builds on
 │   └── RoundFull             the round already has as many nodes as the server has room for
 ├── TooFewNodes               a round cannot be closed with those who came
+├── BrokenServer              an error in the middle of a change; there is no journal to recover from
 ├── JournalError              the journal cannot be written or read now; nothing was changed
 │   ├── ForeignJournal        it belongs to another run, or to a server with other settings
 │   └── DamagedJournal        its bytes are not what was written
@@ -67,6 +68,10 @@ class RoundFull(PayloadError):
 
 class TooFewNodes(SparseMeanError):
     """The round stays open: not enough nodes, or no weight at all."""
+
+
+class BrokenServer(SparseMeanError):
+    """The state is incomplete, and there is no journal to take it from; make a new server."""
 
 
 class JournalError(SparseMeanError):

@@ -133,3 +133,10 @@ def lists_of(size: int, items: Iterable[Item]) -> Iterator[list[Item]]:
         raise
     if some:
         yield some
+
+
+def journal_folder(journal: Path | str) -> Path:
+    """Where a journal is to be, whatever the current folder will be later."""
+    if not isinstance(journal, Path | str) or not str(journal) or "\0" in str(journal):
+        raise InvalidInput(f"a journal is the path of a folder, got {journal!r}")
+    return Path(journal).absolute()

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 
 from sparsemean.client import next_basis
 from sparsemean.decoders import Belief
-from sparsemean.errors import ConflictingPayload, DivergenceWarning, OutOfStep, TooFewNodes, WrongRound
+from sparsemean.errors import ConflictingPayload, OutOfStep, TooFewNodes, WrongRound
 from sparsemean.kept import kept
 from sparsemean.kernels import Sample
 from sparsemean.memory import Arrival, Setting, Shared
 from sparsemean.memory.rows import InMemory, Shelf
 from sparsemean.payload import Doubles, Payload
-from sparsemean.quality import news_likeness, quality
+from sparsemean.quality import Quality, news_likeness, quality
 from sparsemean.results import Estimate, Receipt
 from sparsemean.run import Run
 from sparsemean.summary import Summary
@@ -46,14 +46,23 @@ class Taken:
     basis: int
 
 
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """An open round as its decoder sees it: mean and counts of what was not expected, and how good that is."""
+
+    innovation: Doubles
+    counts: npt.NDArray[np.int32]
+    weights: dict[str, Doubles]
+    """Of those the mean is of."""
+    quality: Quality
+
+
 class Rounds:
     """The open round, what is remembered of earlier ones, and how one becomes the other.
 
     Of vectors that are shared out by coordinates it has the range [lo, hi), and payloads are cut to it. At the end of a
     round such ranges tell each other their ``summary``; all else of them is apart.
     """
-
-    CALLER = 6  # frames from a warning up to whoever closed the round
 
     def __init__(
         self,
@@ -83,7 +92,7 @@ class Rounds:
 
     def _open(self) -> None:
         self.accepted: dict[str, Taken] = {}
-        self._queue: list[Arrival] = []
+        self._queue: dict[str, Arrival] = {}
         self._queued_bytes = 0
         self._totals: RoundTotals | None = None
 
@@ -122,6 +131,11 @@ class Rounds:
         """Count a payload that is new and builds on a known state."""
         self.count(*self.taken(offer), offer.payload)
 
+    def only_enqueues(self, offer: Offer) -> bool:
+        """Whether taking this payload puts it into the queue and does nothing else; see ``count``."""
+        afresh = self.run.scheme.encoder.facts.in_step and offer.basis == 0
+        return not afresh and self._queued_bytes + _held_bytes(offer.payload) <= self._batch_bytes
+
     def taken(self, offer: Offer) -> tuple[Taken, bool]:
         """What will be known of the payload, and whether its node begins afresh with it."""
         in_step = self.run.scheme.encoder.facts.in_step
@@ -133,20 +147,25 @@ class Rounds:
         node = taken.receipt.node
         if afresh:
             self.memory.forget(node)
+        # The entry in ``accepted`` is what counts: if an interrupt comes before it, the one in the queue is void.
+        self._queue.pop(node, None)
+        self._queued_bytes += _held_bytes(payload)
+        self._queue[node] = Arrival(node, taken.weight, payload)
         self.accepted[node] = taken
-        self._queue.append(Arrival(node, taken.weight, payload))
-        self._queued_bytes += payload.held_bytes if payload is not None else 0
         if self._queued_bytes > self._batch_bytes:
-            self._fold()
+            self.fold()
 
-    def _fold(self) -> RoundTotals:
-        """Add what waits to the totals, which are made for the first that comes, and hand it to the memory."""
+    def fold(self) -> RoundTotals:
+        """Add what waits to the totals, which are made for the first that comes, and hand it to the memory.
+
+        When it is done changes nothing, to the bit.
+        """
         if self._totals is None:
             shares, held = self.run.shares, kept(self.run.ranges, *self._range)
             self._totals = RoundTotals(self._blocks, bool(shares), max(1, len(shares)), held)
-        totals = self._totals
+        totals, queue = self._totals, [arrival for node, arrival in self._queue.items() if node in self.accepted]
         batches: dict[tuple[int, int], list[Arrival]] = {}
-        for arrival in self._queue:
+        for arrival in queue:
             of_class = self.run.class_of(arrival.payload)
             if arrival.payload is not None and self._one_sample(arrival):
                 batches.setdefault((of_class, arrival.payload.choice), []).append(arrival)
@@ -161,9 +180,9 @@ class Rounds:
             expected_rows = [row if isinstance(row, np.ndarray) else None for row in rows]
             blend = self.memory.blend([arrival.node for arrival in batch])
             totals.add_samples(np.stack([arrival.weight for arrival in batch]), sent, expected_rows, of_class, blend)
-        for arrival in self._queue:
+        for arrival in queue:
             self.memory.take(arrival)
-        self._queue = []
+        self._queue = {}
         self._queued_bytes = 0
         return totals
 
@@ -185,58 +204,52 @@ class Rounds:
 
     def summary(self) -> Summary:
         """What this range of coordinates adds to what is known of the open round."""
-        return Summary.of(self._fold(), self.memory.fits, self.run.scheme.decoder.adapts)
+        return Summary.of(self.fold(), self.memory.fits, self.run.scheme.decoder.adapts)
 
-    def close(self, most_nodes: int, summary: Summary | None = None) -> Estimate:
-        """End the round and learn from it; rows are written by ``memory.settle``, which is left to the caller.
-
-        ``summary`` is that of all ranges, where this is one of several.
-        """
-        whole = self.summary() if summary is None else summary
-        shown = self._shown(whole)
-        estimate = self._estimate(self._fold(), whole, shown)
-        self._finish(estimate.mean, whole, shown, most_nodes)
-        return estimate
-
-    def skip(self, most_nodes: int, summary: Summary | None = None) -> None:
-        """End the round without an estimate; what nodes sent is still learnt, since they hold receipts for it."""
-        whole = self.summary() if summary is None else summary
-        self._fold()
-        self._finish(None, whole, self._shown(whole), most_nodes)
-
-    def beliefs(self) -> tuple[Belief, ...]:
-        """How alike the nodes' news has been, block by block."""
-        return tuple(Belief(before) for before in self._likeness.tolist())
-
-    def _estimate(self, totals: RoundTotals, summary: Summary, shown: Doubles) -> Estimate:
-        decoder, shares = self.run.scheme.decoder, self.run.shares
+    def decoded(self, summary: Summary) -> Decoded:
+        """What the decoder makes of the open round; ``summary`` is that of all ranges. Changes nothing."""
+        decoder, shares, shown = self.run.scheme.decoder, self.run.shares, self._shown(summary)
         counted = {node: taken.weight for node, taken in self.accepted.items()}
         if self.missing == "carry":
             counted = {**self.known, **counted}
         weight = np.sum(list(counted.values()), axis=0)
-        before = self._likeness.tolist()
-        beliefs = tuple(Belief(*known) for known in zip(before, shown.tolist(), strict=True))
+        beliefs = tuple(Belief(*known) for known in zip(self._likeness.tolist(), shown.tolist(), strict=True))
         T = [decoder.T(known, n) for known, n in zip(beliefs, summary.nodes.tolist(), strict=True)]
         how_good = quality(summary, shares, T, weight, self.run.dim)
-        self._warn(how_good.feedback)
-        remembered = self.memory.mean(counted)
-        mean = decoder.innovation(totals, shares, beliefs)  # the totals are spent: nothing may fail from here on
+        totals = self.fold()
+        innovation = decoder.innovation(totals, shares, beliefs)
         if self.missing == "carry":
             present = np.divide(totals.weight, weight, out=np.zeros_like(weight), where=weight > 0)
-            mean *= self._blocks.spread(present)
+            innovation *= self._blocks.spread(present)
+        return Decoded(innovation, totals.counts, counted, how_good)
+
+    def close(self, summary: Summary, decoded: Decoded, most_nodes: int) -> Estimate:
+        """End the round and learn from it; rows are written by ``memory.settle``, which is left to the caller."""
+        remembered, mean = self.memory.mean(decoded.weights), decoded.innovation
         if not (isinstance(remembered, float) and remembered == 0.0):
             mean += remembered
-        return Estimate(
+        how_good = decoded.quality
+        estimate = Estimate(
             mean=mean,
             round=self.round,
             nodes=tuple(self.accepted),
-            counts=totals.counts,
+            counts=decoded.counts,
             bytes=sum(taken.bytes for taken in self.accepted.values()),
             error=how_good.error,
             error_se=how_good.error_se,
             correlation=how_good.correlation,
             rounding=how_good.rounding,
         )
+        self._finish(estimate.mean, summary, most_nodes)
+        return estimate
+
+    def skip(self, summary: Summary, most_nodes: int) -> None:
+        """End the round without an estimate; what nodes sent is still learnt, since they hold receipts for it."""
+        self._finish(None, summary, most_nodes)
+
+    def beliefs(self) -> tuple[Belief, ...]:
+        """How alike the nodes' news has been, block by block."""
+        return tuple(Belief(before) for before in self._likeness.tolist())
 
     def _shown(self, summary: Summary) -> Doubles:
         """How alike the news of this round is; as before where it does not tell, or nobody wants to know."""
@@ -245,18 +258,19 @@ class Rounds:
         shown = news_likeness(summary, self.run.shares)
         return self._likeness if shown is None else np.where(np.isnan(shown), self._likeness, shown)
 
-    def _warn(self, feedback: float) -> None:
-        if isinstance(self.run.scheme.memory, Shared) and feedback >= 1 and not self._warned:
-            self._warned = True
-            warnings.warn(
-                f"the shared memory multiplies its own error by {feedback:.3g} each round and will diverge; "
-                "use memory=SharedStable(), a larger k, or more nodes",
-                DivergenceWarning,
-                stacklevel=self.CALLER,
-            )
+    def divergence(self, decoded: Decoded) -> str | None:
+        """A warning, once, where a shared memory feeds its own error back faster than it learns."""
+        feedback = decoded.quality.feedback
+        if self._warned or feedback < 1 or not isinstance(self.run.scheme.memory, Shared):
+            return None
+        self._warned = True
+        return (
+            f"the shared memory multiplies its own error by {feedback:.3g} each round and will diverge; "
+            "use memory=SharedStable(), a larger k, or more nodes"
+        )
 
-    def _finish(self, estimate: Doubles | None, summary: Summary, shown: Doubles, most_nodes: int) -> None:
-        self._likeness = shown
+    def _finish(self, estimate: Doubles | None, summary: Summary, most_nodes: int) -> None:
+        self._likeness = self._shown(summary)
         for node, taken in self.accepted.items():
             self.known.pop(node, None)
             self.known[node] = taken.weight
@@ -271,7 +285,13 @@ class Rounds:
         self._open()
 
     def forget(self, node: str) -> None:
-        """Drop all that is remembered of a node."""
+        """Drop all that is remembered of a node.
+
+        What came before is folded first: a hybrid memory takes its common average anew only where nobody has come yet,
+        so that the result would else depend on when payloads were folded.
+        """
+        if self._queue:
+            self.fold()
         self._drop(node)
 
     def _drop(self, node: str) -> None:
@@ -318,3 +338,7 @@ class Rounds:
 
     def _stacked(self, weights: Mapping[str, Doubles]) -> Doubles:
         return np.array(list(weights.values()), np.float64).reshape(len(weights), len(self.run.blocks))
+
+
+def _held_bytes(payload: Payload | None) -> int:
+    return 0 if payload is None else payload.held_bytes

@@ -20,6 +20,7 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import chdir, contextmanager, redirect_stdout
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -29,9 +30,10 @@ import ray
 from ray.cluster_utils import Cluster
 
 import sparsemean as sm
-from sparsemean.integrations.ray import RayServer
+from sparsemean.integrations.ray import RayServer, shards
 from sparsemean.integrations.ray.ending import Ending
 from sparsemean.integrations.ray.pieces import pieces
+from sparsemean.integrations.ray.shard import Shard
 from sparsemean.journal import faults
 
 DIM, LAYERS = 20_000, (3_000, 9_000, 8_000)  # of which neither 2 nor 3 shards begin where a layer does
@@ -174,7 +176,7 @@ def die(address: str, folder: str, when: str) -> None:
     shards, payloads = pair.sharded._all(), pair.payloads()
     if when == "end":
         pair.sharded.accept_many(payloads, WEIGHTS)
-        ending = Ending(shards.sequence, "close", shards.summary(), 1000)
+        ending = Ending(shards.sequence, "close", pair.sharded._rounds.summary(), 1000)
         ray.get(shards.actors[0].end.remote(ending))
     else:
         pair.plain.accept_many(payloads, WEIGHTS)
@@ -260,6 +262,269 @@ def error_of(call: Callable[[], Any], words: bool = False) -> str:
     return "none"
 
 
+Lie = Callable[[Any], Any]  # the true reply → what is said in its place
+
+
+class Unreadable:
+    """What cannot be unpickled where it arrives."""
+
+    def __reduce__(self) -> Any:
+        return (int, ("garbage",))
+
+
+def raises(_: Any) -> None:
+    raise ZeroDivisionError("in the actor")
+
+
+def of(**lies: Lie) -> Lie:
+    """The same with other fields."""
+    return lambda truth: replace(truth, **{name: lie(getattr(truth, name)) for name, lie in lies.items()})
+
+
+def nan(array: Any) -> Any:
+    return np.where(np.arange(array.size).reshape(array.shape) == 0, np.nan, array)
+
+
+def moments(**lies: Lie) -> Lie:
+    return of(moments=of(**lies))
+
+
+def rolled(state: Lie = lambda state: state, accepted: Lie = lambda accepted: accepted) -> Lie:
+    return lambda roll: (state(roll[0]), accepted(roll[1]))
+
+
+ANY: dict[str, Lie] = {
+    "text": lambda _: "garbage",
+    "an exception, not raised": lambda _: ValueError("garbage"),
+    "an exception": raises,
+    "unreadable": lambda _: Unreadable(),
+}
+VECTOR: dict[str, Lie] = {
+    "None": lambda _: None,
+    "a number": lambda _: 0.5,
+    "one number": lambda mean: mean[:1],
+    "too few": lambda mean: mean[:-1],
+    "a column": lambda mean: mean[:, None],
+    "another type": lambda mean: mean.astype(np.float32),
+    "NaN": nan,
+}
+GARBAGE: dict[str, dict[str, Lie]] = {
+    "accept": ANY,
+    "forget": ANY,
+    "end": ANY,
+    "summary": {
+        **ANY,
+        "None": lambda _: None,
+        "other nodes": of(class_nodes=lambda nodes: nodes + 1),
+        "other weights": of(weight=lambda weight: 2 * weight),
+        "negative squares": of(class_squares=lambda sums: -1 - sums),
+        "NaN squares": of(class_squares=nan),
+        "infinite noise": of(class_noise=lambda sums: sums + np.inf),
+        "one number": of(class_squares=lambda sums: sums[:1, :1]),
+        "another shape": of(weight=lambda weight: weight[:, None]),
+        "another type": of(class_squares=lambda sums: sums.astype(np.float32)),
+        "no moments": of(moments=lambda _: None),
+        "NaN moments": moments(s2=nan),
+        "one moment": moments(q=lambda q: q[:1]),
+        "a number": moments(q=lambda _: 1.0),
+        "other fits": of(fits=lambda fits: np.ones((2, 9))),
+    },
+    "status": {
+        **ANY,
+        "None": lambda _: None,
+        "round is text": of(round=str),
+        "round is true": of(round=lambda _: True),
+        "a round before": of(round=lambda round: round - 1),
+        "a round ahead": of(round=lambda round: round + 1),
+        "rounds ahead": of(round=lambda round: round + 5),
+        "records missing": of(sequence=lambda sequence: sequence - 1, before=lambda _: -1),
+        "no records": of(sequence=lambda _: -1, before=lambda _: -1),
+        "too many records": of(sequence=lambda sequence: sequence + 1),
+        "below any record": of(sequence=lambda _: -7),
+        "before comes after": of(before=lambda before: before + 100),
+        "negative room": of(node_bytes=lambda _: -1),
+    },
+    "roll": {
+        **ANY,
+        "None": lambda _: None,
+        "nothing": lambda _: (),
+        "no state": rolled(lambda _: None),
+        "another round": rolled(lambda state: {**state, "round": state["round"] + 1}),
+        "nobody known": rolled(lambda state: {**state, "known": None}),
+        "known are fewer": rolled(lambda state: {**state, "known": {**state["known"], "nodes": ["x"]}}),
+        "likeness is NaN": rolled(lambda state: {**state, "likeness": nan(state["likeness"])}),
+        "digests missing": rolled(lambda state: {**state, "closed": {**state["closed"], "digests": []}}),
+        "entries of text": rolled(accepted=lambda _: ["node-0"]),
+        "somebody twice": rolled(accepted=lambda accepted: accepted * 2),
+        "weights of another shape": rolled(accepted=lambda them: [replace(t, weight=np.ones(9)) for t in them]),
+    },
+    "result": {
+        **ANY,
+        **{f"mean: {name}": of(mean=lie) for name, lie in VECTOR.items()},
+        "None": lambda _: None,
+        "one count": of(counts=lambda counts: counts[:1]),
+        "counts of another type": of(counts=lambda counts: counts.astype(np.int64)),
+        "negative counts": of(counts=lambda counts: -1 - counts),
+        "another round": of(round=lambda round: round + 1),
+        "other nodes": of(nodes=lambda nodes: nodes[::-1]),
+        "error is text": of(error=str),
+    },
+    "ending": {
+        **ANY,
+        "another kind": of(kind=lambda _: "stop"),
+        "another summary": of(summary=of(weight=lambda weight: weight[:1])),
+        "record is text": of(after=str),
+    },
+    "remembered": {**ANY, **VECTOR},
+    "digest": {"None": lambda _: None, "a number": lambda _: 7, "an exception": raises},
+    "usage": {**ANY, "None": lambda _: None, "another range": of(lo=lambda lo: lo + 1), "text": of(arrays=str)},
+}
+
+
+class Liar(Shard):
+    """A shard that does what it is asked, and says something else when it was told to."""
+
+    def lie(self, method: str, name: str, done: bool) -> None:
+        """Answer the next call so; where it is not ``done``, without doing what is asked."""
+        self.__dict__.setdefault("lies", {})[method] = (GARBAGE[method][name], done)
+
+
+def _telling(method: str) -> Any:
+    def told(self: Any, *arguments: Any) -> Any:
+        lie, done = vars(self).get("lies", {}).pop(method, (None, True))
+        truth = getattr(Shard, method)(self, *arguments) if done else None
+        return truth if lie is None else lie(truth)
+
+    return told
+
+
+for _method in GARBAGE:
+    setattr(Liar, _method, _telling(_method))
+
+
+class BornLiar(Liar):
+    """One that says it from the beginning, with the first call of ``method``."""
+
+    def __init__(self, plan: Any, number: int) -> None:
+        super().__init__(plan, number)
+        method, name = os.environ["BORN"].split("/")
+        self.lie(method, name, True)
+
+
+class Lied:
+    """A RayServer of liars beside a Server, and what came of each lie."""
+
+    def __init__(self, pair: Both, liar: int = 1) -> None:
+        self.pair, self.liar, self.found = pair, liar, {}  # type: ignore[var-annotated]
+
+    def lie(self, method: str, name: str, call: Callable[[], Any], liar: int | None = None, done: bool = True) -> str:
+        number = self.liar if liar is None else liar
+        ray.get(self.pair.sharded._all().actors[number].lie.remote(method, name, done))
+        return error_of(call, words=True)
+
+    def note(self, method: str, name: str, *said: Any) -> None:
+        self.found.setdefault(method, {})[name] = list(said)
+
+    def unchanged(self, method: str, call: Callable[[], Any]) -> None:
+        """Lies in place of an answer that changes nothing: the digest is the same, whatever was said."""
+        before = self.pair.sharded.digest()
+        for name in GARBAGE[method]:
+            self.note(method, name, self.lie(method, name, call), self.pair.sharded.digest() == before)
+
+    def recovering(self, method: str, liar: int) -> None:
+        """Lies while the shards are brought to one state, since another answer was garbage."""
+        before = self.pair.sharded.digest()
+        for name in GARBAGE[method]:
+            self.lie("summary", "text", self.pair.sharded.close_round)
+            said = self.lie(method, name, self.pair.sharded.digest, liar)
+            self.note(method, name, said, self.pair.sharded.digest() == before)
+
+    def open_round(self) -> None:
+        """Answers to payloads that were taken: what is sent again is not counted twice."""
+        payloads = self.pair.payloads()
+        for name, (node, blob) in zip(GARBAGE["accept"], payloads.items(), strict=False):
+            said = self.lie("accept", name, partial(self.pair.sharded.accept, node, blob, WEIGHTS[node]))
+            self.note("accept", name, said, True)
+        assert self.pair.accept(payloads)
+
+    def ended(self, method: str) -> None:
+        """Lies when a round has ended, which it has: the next one is open, and a journal has the estimate."""
+        for name in GARBAGE[method]:
+            self.pair.accept(self.pair.payloads())
+            said = self.lie(method, name, self.pair.sharded.close_round)
+            self.note(method, name, said, self.last(self.pair.plain.close_round()))
+
+    def last(self, plain: sm.Estimate) -> bool:
+        sharded = self.pair.sharded
+        last = sharded.last_estimate() if sharded._plan.journal is not None else None
+        alike = last is None or ((found := difference(plain, last))["rest"] and found["mean"] < 1e-12)
+        return bool(alike) and sharded.round == self.pair.plain.round
+
+    def half_ended(self) -> None:
+        """One shard ends the round, the other fails before; then the first lies about how it ended."""
+        for name in GARBAGE["ending"]:
+            self.pair.accept(self.pair.payloads())
+            self.lie("end", "an exception", self.pair.sharded.close_round, done=False)
+            said = self.lie("ending", name, self.pair.sharded.digest, 1 - self.liar)
+            self.note("ending", name, said, self.last(self.pair.plain.close_round()))
+
+
+def garbage(cluster: Any, folder: Path) -> dict[str, Any]:
+    """Shards that answer garbage, with a journal and without; then the rounds go on beside those of a Server."""
+    found: dict[str, Any] = {}
+    module: Any = shards
+    honest, module.Shard = module.Shard, Liar
+    try:
+        for journal in (folder, None):
+            with both("rand-k-hybrid", shards=2, journal=journal, timeout=60.0) as pair:
+                lied = Lied(pair)
+                lied.open_round()
+                lied.unchanged("summary", pair.sharded.close_round)
+                rounds = [pair.close()]
+                lied.ended("end")
+                lied.ended("result")
+                lied.half_ended()
+                lied.open_round()
+                lied.recovering("status", 1)
+                lied.recovering("roll", 0)
+                lied.unchanged("remembered", lambda: pair.sharded.expected("node-0"))
+                lied.unchanged("digest", pair.sharded.digest)
+                lied.unchanged("usage", pair.sharded.usage)
+                rounds.append(pair.close())
+                for name in GARBAGE["forget"]:
+                    pair.plain.forget("node-0")
+                    said = lied.lie("forget", name, lambda: pair.sharded.forget("node-0"))
+                    lied.note("forget", name, said, pair.expected() < 1e-12)
+                rounds.append({"answers": pair.accept(pair.payloads()), **pair.close()})
+                alike = pair.accept(pair.payloads())
+                always = [lied.lie("summary", "NaN squares", pair.sharded.close_round) for _ in range(3)]
+                rounds.append({"answers": alike, **pair.close()})
+                node, blob = next(iter(pair.payloads().items()))
+                take = partial(pair.sharded.accept, node, blob, WEIGHTS[node])
+                apart = [lied.lie("accept", "an exception", take, done=False), error_of(take, words=True)]
+                apart.append(error_of(pair.sharded.close_round, words=True))
+                found["journal" if journal else "memory"] = {
+                    "lies": lied.found,
+                    "rounds": rounds,
+                    "always": always,
+                    "apart": apart,
+                }
+        module.Shard = BornLiar
+        found["born"] = [
+            error_of(partial(born, f"{method}/{name}"), words=True)
+            for method, name in (("status", "None"), ("status", "round is text"), ("status", "too many records"))
+        ]
+    finally:
+        module.Shard = honest
+    return found
+
+
+def born(lie: str) -> None:
+    os.environ["BORN"] = lie
+    options = {"runtime_env": {"env_vars": {"BORN": lie}}}
+    RayServer(sm.Run(SAME["rand-k-hybrid"], DIM), shards=2, actor_options=options).close()
+
+
 def example(cluster: Any, folder: Path) -> dict[str, Any]:
     """The program in examples/ray, small, on this cluster and with a journal."""
     program = Path(__file__).parents[2] / "examples" / "ray" / "beyond_one_process.py"
@@ -303,7 +568,10 @@ def _host(_: object) -> str:
     return str(ray.get_runtime_context().get_node_id())
 
 
-CHECKS: list[Callable[[Any, Path], Any]] = [same, killed, front_died, capped, lost, example, documented, host_lost]
+CHECKS: list[Callable[[Any, Path], Any]] = [
+    *(same, killed, front_died, capped, lost, garbage, example, documented),
+    host_lost,  # the last one: a host is gone then
+]
 
 
 def two_nodes(temporary: str, attempts: int = 3) -> Any:

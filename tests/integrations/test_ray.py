@@ -132,6 +132,53 @@ def test_settings_that_cannot_be_right_are_refused(found: Found) -> None:
     assert "was closed" in seen["closed"]
 
 
+@pytest.mark.parametrize("kept", ["journal", "memory"])
+def test_an_answer_that_no_shard_can_give_is_an_error_that_names_shard_call_and_remedy(found: Found, kept: str) -> None:
+    lies = check(found, "garbage")[kept]["lies"]
+    assert set(lies) == {
+        *("accept", "forget", "end", "summary", "result", "status", "roll", "ending"),
+        *("remembered", "digest", "usage"),
+    }
+    for call, said in lies.items():
+        liar = 0 if call in ("roll", "ending") else 1
+        for lie, (error, after) in said.items():
+            assert error.startswith("ShardLost: "), (call, lie, error)
+            assert f"shard {liar} of 2" in error, (call, lie, error)
+            assert f"{call}()" in error, (call, lie, error)
+            assert "make a new RayServer" in error, (call, lie, error)
+            assert after is True, (call, lie)  # as before, or as a Server is after the call
+
+
+@pytest.mark.parametrize("kept", ["journal", "memory"])
+def test_after_answers_that_were_garbage_the_rounds_are_those_of_a_server(found: Found, kept: str) -> None:
+    rounds = check(found, "garbage")[kept]["rounds"]
+    assert len(rounds) == 4
+    assert_same(rounds, bits=False)
+
+
+def test_a_shard_that_always_answers_garbage_is_the_same_error_every_time(found: Found) -> None:
+    for kept in ("journal", "memory"):
+        always = check(found, "garbage")[kept]["always"]
+        assert len(always) == 3
+        assert set(always) == {always[0]}
+        assert "sums of squares are negative or not finite" in always[0]
+
+
+def test_a_payload_that_one_shard_did_not_take_is_taken_back_with_a_journal_and_else_an_error(found: Found) -> None:
+    first, again, then = check(found, "garbage")["journal"]["apart"]
+    assert first.startswith("ShardLost: shard 1 of 2 failed in accept() with ZeroDivisionError")
+    assert (again, then) == ("none", "none")
+    first, *rest = found["garbage"]["memory"]["apart"]
+    assert first.startswith("ShardLost: shard 1 of 2 failed in accept() with ZeroDivisionError")
+    assert all(error.startswith("ShardLost: shards disagree, and there is no journal") for error in rest)
+
+
+def test_a_server_does_not_begin_with_a_shard_that_answers_garbage(found: Found) -> None:
+    errors = check(found, "garbage")["born"]
+    assert len(errors) == 3
+    assert all(error.startswith("ShardLost: shard 0 of 2 answered status() with ") for error in errors)
+
+
 def test_the_example_prints_a_table(found: Found) -> None:
     seen = check(found, "example")
     assert seen["code"] == 0, seen["errors"]

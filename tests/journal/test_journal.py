@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import shutil
+import threading
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -430,3 +431,60 @@ def test_an_interrupt_between_the_log_and_the_memory_leaves_the_server_sound(ope
     for node in "ab":
         assert server.accept(node, payload(run, node, 0)) == plain.accept(node, payload(run, node, 0))
     assert server.digest() == plain.digest()
+
+
+@pytest.mark.parametrize(
+    "name", ["rand-k-temporal", "rand-k-temporal-window", "rand-k-temporal-stale", "rand-k-hybrid"]
+)
+def test_a_flipped_bit_in_what_is_remembered_is_found_by_verify_and_when_it_is_read(
+    name, opened, folder, play, monkeypatch
+):
+    """Once rows are synced and their changes are gone from the log; before that, the changes make them again."""
+    monkeypatch.setattr(journal_module, "UNSYNCED", 0)
+    run = sm.Run(sm.named(name, k=0.25), 40, seed=3)
+    server = opened(run)
+    play(server, 4)
+    settled(server)
+    server.skip_round()
+    settled(server)
+    server.skip_round()
+    server.close()
+    assert faults(folder) == []
+    for rows in folder.glob("*.rows"):
+        held = rows.read_bytes()
+        for at in (0, 39, len(held.rstrip(b"\0")) - 1):  # all within the rows of the three nodes
+            damaged = bytearray(held)
+            damaged[at] ^= 1
+            rows.write_bytes(damaged)
+            (fault,) = faults(folder)
+            assert f"{rows.name}: what is remembered of node" in fault
+            server = opened(run)
+            for node in "abc":
+                if repr(node) in fault:
+                    with pytest.raises(DamagedJournal, match=f"node '{node}' is damaged"):
+                        server.expected(node)
+                else:
+                    server.expected(node)
+            server.close()
+            rows.write_bytes(held)
+    assert faults(folder) == []
+
+
+def test_verify_looks_again_where_the_server_writes_into_rows_meanwhile(opened, folder, play, monkeypatch):
+    monkeypatch.setattr(journal_module, "UNSYNCED", 0)
+    server = opened()
+    play(server, 3)
+    stop = threading.Event()
+
+    def go_on() -> None:
+        while not stop.is_set():
+            play(server, 1)
+
+    thread = threading.Thread(target=go_on)
+    thread.start()
+    try:
+        found = [faults(folder) for _ in range(30)]
+    finally:
+        stop.set()
+        thread.join()
+    assert found == [[]] * 30

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sparsemean.kernels import Changes, Columns, Fit, Sample, carry, fit_sums, put
+from sparsemean.kernels import Changes, Columns, Fit, Sample, carry, check_of, fit_sums, put
 from sparsemean.kernels.carry import CANCELLED, carry_numpy, put_numpy
 from sparsemean.kernels.fit_sums import fit_sums_numpy
 from sparsemean.kernels.sample import drawn
@@ -42,11 +42,39 @@ def copied(columns: Columns) -> Columns:
 def test_both_carry_the_same(case: tuple[Changes, Columns]) -> None:
     changes, columns = case
     one, other, threaded = copied(columns), copied(columns), copied(columns)
-    lost = carry_numpy(one, changes)
-    assert np.array_equal(carry()(other, changes, 1), lost)
-    assert np.array_equal(carry()(threaded, changes, 3), lost)
+    checks = np.random.default_rng(0).integers(0, 1 << 63, (3, len(changes.rows)), np.uint64)
+    checks[:] = checks[0]
+    lost = carry_numpy(one, changes, 1, checks[0])
+    assert np.array_equal(carry()(other, changes, 1, checks[1]), lost)
+    assert np.array_equal(carry()(threaded, changes, 3, checks[2]), lost)
+    assert np.array_equal(carry()(copied(columns), changes, 1, None), lost)
+    assert np.array_equal(checks[0], checks[1])
+    assert np.array_equal(checks[0], checks[2])
     for sums, *others in zip(one.sums, other.sums, threaded.sums, strict=True):
         assert all(each.tobytes() == sums.tobytes() for each in others)
+
+
+@given(cases())
+@settings(max_examples=50)
+def test_checksums_are_those_of_the_rows_once_they_are_written(case: tuple[Changes, Columns]) -> None:
+    changes, columns = case
+    every = np.arange(changes.rows[0].size)
+    checks = np.array([check_of(row, every) for row in changes.rows], np.uint64)
+    carry()(copied(columns), changes, 1, checks)
+    put_numpy(changes)
+    assert checks.tolist() == [check_of(row, every) for row in changes.rows]
+
+
+@pytest.mark.parametrize("kind", ["f4", "f8", "u1", "i4", "i8"])
+def test_every_single_bit_of_a_row_counts(kind: str) -> None:
+    row, every = np.random.default_rng(1).integers(0, 200, 40).astype(kind), np.arange(40)
+    known, bits = check_of(row, every), row.view(np.uint8)
+    for at in range(bits.size):
+        for bit in range(8):
+            bits[at] ^= 1 << bit
+            assert check_of(row, every) != known
+            bits[at] ^= 1 << bit
+    assert check_of(row, every) == known
 
 
 @given(cases())

@@ -2,5 +2,6 @@
 
 from sparsemean.journal.contents import Contents, contents, faults, journals
 from sparsemean.journal.journal import Journal
+from sparsemean.journal.log import Record
 
-__all__ = ["Contents", "Journal", "contents", "faults", "journals"]
+__all__ = ["Contents", "Journal", "Record", "contents", "faults", "journals"]

@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from sparsemean.errors import DamagedJournal, InvalidInput, JournalError
-from sparsemean.journal.journal import BINDING, NO_LOG, STATE
-from sparsemean.journal.log import ENDS, LOST, NAME, Log, Record
+from sparsemean.errors import DamagedJournal, InvalidInput, JournalError, SparseMeanError
+from sparsemean.journal.folder import STATE, check_no_state, state_bytes
+from sparsemean.journal.head import NAME as HEAD
+from sparsemean.journal.head import noted_head
+from sparsemean.journal.log import ENDS, LOST, NAME, Log, Record, readable
 from sparsemean.journal.mapped_rows import SUFFIX
+from sparsemean.journal.row_faults import row_faults
+from sparsemean.journal.survey import BINDING, survey
 from sparsemean.journal.synced import Synced
 from sparsemean.journal.written_tree import MAGIC, read_tree
 from sparsemean.tree import Tree, branch
 from sparsemean.wire import frame
+
+Result = TypeVar("Result")
+CHANGES = "what a round writes into rows"
+LOOKS = 20  # at a journal that its server goes on with
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +51,8 @@ class Contents:
 def contents(folder: Path | str) -> Contents:
     """What a journal holds."""
     path = Path(folder)
-    with _moment(path) as (log, end, blob):
-        held = log.facts()
+    with readable("the journal"), _moment(path) as (log, end, blob):
+        held = {} if log.empty else log.facts()
         if BINDING not in held:
             raise JournalError(f"nothing is in {path} yet; its server died when it was about to begin")
         facts = json.loads(held[BINDING])
@@ -70,26 +78,66 @@ def contents(folder: Path | str) -> Contents:
 
 
 def faults(folder: Path | str) -> list[str]:
-    """Everything that is wrong with a journal, in words; empty where each record, state and change can be read."""
-    found: list[str] = []
-    try:
-        with _moment(Path(folder)) as (log, end, blob):
-            found += log.integrity()
-            if log.lost_commits:
-                found.append(LOST)
-            before: Record | None = None
-            for record in log.records():
-                found += _record_faults(record, before)
-                before = record
-            if end is not None:
-                _state(end, blob)
-            synced = Synced.noted(log)
-            found += synced.lost(Path(folder))
-            for changes in log.changes(synced.sequence):
-                _read(changes, "what a round writes into rows")
-    except JournalError as error:
-        found.append(str(error))
+    """Everything that is wrong with a journal, in words; empty where each record, state, change and row can be read."""
+    path, found = Path(folder), list[str]()
+    for _ in range(LOOKS):
+        before, found = _last(path), _faults(path)
+        if not found or before is None or before == _last(path):
+            break  # else its server has written meanwhile, so that what was seen may be of two moments
     return found
+
+
+def _last(path: Path) -> int | None:
+    with suppress(SparseMeanError), closing(Log(path, reading=True)) as log:
+        return log.last()
+    return None
+
+
+def _faults(path: Path) -> list[str]:
+    found = list[str]()
+    head = _look(found, lambda: noted_head(path))  # before the log, which can only be ahead of it then
+    _look(found, lambda: survey(path))
+    _look(found, lambda: _faults_of(path, head, found))
+    return found
+
+
+def _faults_of(path: Path, head: int | None, found: list[str]) -> None:
+    with _moment(path) as (log, end, blob):
+        _look(found, lambda: found.extend(log.integrity()))
+        facts = {} if log.empty else log.facts()
+        if BINDING not in facts:
+            return
+        if log.lost_commits or (head is not None and head > (-1 if (last := log.last()) is None else last)):
+            found.append(LOST)
+        if json.loads(facts[BINDING])["version"] > 1 and not (path / HEAD).exists():
+            found.append(f"{path / HEAD} is missing; it is made anew when the journal is opened")
+        _look(found, lambda: found.extend(_records_faults(log)))
+        synced = Synced.noted(log)
+        changes = _look(found, lambda: [_read(each, CHANGES) for each in log.changes(synced.sequence)])
+        if end is not None:
+            state = _look(found, lambda: branch(_state(end, blob), "rounds"))
+            if state is not None and changes is not None and not any(synced.lost(path)):
+                _look(found, lambda: found.extend(row_faults(path, branch(state, "memory"), changes)))
+
+
+def _look(found: list[str], at: Callable[[], Result]) -> Result | None:
+    """What is there; where it cannot be read, the reason is among what was found, once."""
+    try:
+        with readable("the journal"):
+            return at()
+    except InvalidInput:
+        raise
+    except SparseMeanError as error:
+        if str(error) not in found:
+            found.append(str(error))
+        return None
+
+
+def _records_faults(log: Log) -> Iterator[str]:
+    before: Record | None = None
+    for record in log.records():
+        yield from _record_faults(record, before)
+        before = record
 
 
 def _record_faults(record: Record, before: Record | None) -> Iterator[str]:
@@ -113,15 +161,14 @@ def _record_faults(record: Record, before: Record | None) -> Iterator[str]:
 def _moment(path: Path) -> Iterator[tuple[Log, int | None, bytes | None]]:
     """The log, the record that ended a round last, and the state after it if there is one, all at one moment."""
     if not (path / NAME).is_file():
-        if any(path.glob(f"*{STATE}")) or any(path.glob(f"*{SUFFIX}")):
-            raise DamagedJournal(NO_LOG.format(path))
+        if path.is_dir():
+            check_no_state(path)
         raise InvalidInput(f"{path} is no journal; give the folder that Server(run, journal=…) was given")
     end: int | None = None
     while True:
         with closing(Log(path, reading=True)) as log:
             before, end = end, log.last(ENDS)
-            state = path / f"{end}{STATE}"
-            blob = state.read_bytes() if state.is_file() else None
+            blob = None if end is None else state_bytes(path, end)
             if blob is not None or end in (None, before):  # or the server ended a round between the two looks
                 yield log, end, blob
                 return

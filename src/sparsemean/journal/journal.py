@@ -1,8 +1,9 @@
 """The journal of a server: what it accepted, its state after each round, and the order that makes both safe.
 
-A round ends in this order: the state is written aside, synced and renamed; one transaction appends the end of the round
-and what it will write into rows; only then are the rows written. Whenever the process dies, either the transaction is
-there, and the rows can be written again from it, or it is not, and the round is still open with all it had accepted.
+A round ends in this order: the state is written aside and synced; one transaction appends the end of the round and what
+it will write into rows; then the state gets its name, and the rows are written. Whenever the process dies, either the
+transaction is there, and the rows can be written again from it, or it is not, and the round is still open with all it
+had accepted. So a state that has its name but not its record shows that a part of the log was lost.
 """
 
 from __future__ import annotations
@@ -11,15 +12,30 @@ import json
 import logging
 import os
 import threading
+import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sparsemean.errors import DamagedJournal, ForeignJournal, JournalError
-from sparsemean.journal.log import ENDS, LOST, Kind, Log, Record, guarded
-from sparsemean.journal.mapped_rows import SUFFIX, MappedShelf
+from sparsemean.errors import DamagedJournal, JournalError
+from sparsemean.journal.folder import (
+    ASIDE,
+    LOCK,
+    STATE,
+    STATES,
+    check_files,
+    inode,
+    keep_damaged,
+    state_bytes,
+    sync_folder,
+)
+from sparsemean.journal.head import NAME as HEAD
+from sparsemean.journal.head import Head, noted_head
+from sparsemean.journal.log import ENDS, LOST, Kind, Log, Record, guarded, readable
+from sparsemean.journal.mapped_rows import MappedShelf
+from sparsemean.journal.survey import BINDING, VERSION, survey
 from sparsemean.journal.synced import Synced
 from sparsemean.journal.written_estimate import estimate_in, estimate_tree
 from sparsemean.journal.written_tree import read_tree, written
@@ -27,12 +43,8 @@ from sparsemean.memory.rows import Shelf
 from sparsemean.results import Estimate
 from sparsemean.tree import Tree, branch
 
-VERSION = 1
 KEPT_ROUNDS = 2  # ended rounds whose payloads stay, for those who want to look
 UNSYNCED = 1 << 28  # bytes of changes to rows after which the rows themselves are synced
-STATE, ASIDE, LOCK = ".state", ".aside", "lock"
-BINDING = "binding"
-NO_LOG = "{} has lost its log; restore a copy of the journal"
 
 log = logging.getLogger("sparsemean.journal")
 
@@ -52,42 +64,71 @@ class Journal:
     def __init__(self, folder: Path, binding: dict[str, Any], durable_accepts: bool) -> None:
         self._folder = folder
         self._durable_accepts = durable_accepts
+        self._process = os.getpid()
         with ExitStack() as undo:
             with guarded("opened"):
                 new = [path for path in (folder, *folder.parents) if not path.exists()]
                 folder.mkdir(0o700, parents=True, exist_ok=True)
                 for path in new:
-                    _sync_folder(path.parent)
+                    sync_folder(path.parent)
+                check_files(folder)
                 self._lock = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            undo.callback(os.close, self._lock)
+                self._inode = inode(folder)
+            undo.callback(self._unlock)
             _lock(self._lock, folder)
+            _opened.add(self)
+            binding = json.loads(json.dumps(binding))
+            lost = survey(folder, binding)
+            if lost:
+                keep_damaged(folder)
             self._log = Log(folder)
             undo.callback(self._log.close)
-            self._bind(json.loads(json.dumps(binding)))
-            if self._log.lost_commits:
-                log.warning("%s: %s", folder, LOST)
+            self._version = self._bind(binding)
             self._synced = self._started = Synced.noted(self._log)
-            for loss in self._synced.lost(folder):
-                raise DamagedJournal(loss)
+            self._head = self._opened_head(lost)
             self._open = undo.pop_all()
         self._shelf = MappedShelf(folder)
         self._syncing: threading.Thread | None = None
 
-    def _bind(self, binding: dict[str, Any]) -> None:
+    def _bind(self, binding: dict[str, Any]) -> int:
+        """Note what the journal belongs to, where it is new; the version it was written by."""
         found = self._log.facts().get(BINDING)
         if found is None:
-            if any(path.suffix in (STATE, SUFFIX) for path in self._folder.iterdir()):
-                raise DamagedJournal(NO_LOG.format(self._folder))
             with self._log.change(durable=True):
                 self._log.note(BINDING, json.dumps({"version": VERSION, **binding}))
-            return
-        held = json.loads(found)
-        if held.pop("version", None) != VERSION:
-            raise ForeignJournal(f"{self._folder} was written by another release; open it with that one")
-        for name, theirs, ours in _differences(held, binding):
-            raise ForeignJournal(
-                f"{self._folder} is the journal of a server with {name} = {json.dumps(theirs)}, "
-                f"not {json.dumps(ours)}; give each server a folder of its own"
+            return VERSION
+        version: int = json.loads(found)["version"]
+        return version
+
+    def _opened_head(self, lost: bool) -> Head:
+        """The head; what it shows to be missing from the log is told, and is forgotten by it then."""
+        last = self._last()
+        try:
+            noted = noted_head(self._folder)
+            safe = last if noted is None else noted
+            if noted is None and self._version > 1 and last >= 0:
+                log.warning("%s is missing; made anew", self._folder / HEAD)
+        except DamagedJournal as error:
+            log.warning("%s", error)
+            safe = last
+        if lost or safe > last:
+            log.warning("%s: %s", self._folder, LOST)
+        return Head(self._folder, min(safe, last))
+
+    def _last(self) -> int:
+        return -1 if (last := self._log.last()) is None else last
+
+    def _unlock(self) -> None:
+        if os.getpid() == self._process:  # a forked process has closed its own already
+            _opened.discard(self)
+            os.close(self._lock)
+
+    def check_process(self) -> None:
+        """Refuse a process that was forked from the one that opened the journal."""
+        if os.getpid() != self._process:
+            raise JournalError(
+                f"{self._folder} was opened by the process that this one was forked from, and belongs to that; "
+                "make the server after the fork"
             )
 
     @property
@@ -99,30 +140,38 @@ class Journal:
         """What to go on from, with a new shelf."""
         end = self._log.last(ENDS)
         self._join()
+        self._check_folder()
         self._shelf.close()
         self._shelf = MappedShelf(self._folder)
-        self._sequence = -1 if (last := self._log.last()) is None else last
+        self._sequence = self._last()
         # Rows are about to be written again, so that those which were just synced no longer are.
         self._syncing, self._started = None, self._synced
         self._unsynced = self._log.changes_bytes(self._synced.sequence)
+        with readable("the state of the journal"):
+            state = None if end is None else branch(self._read_state(end), "rounds")
         if not self._log.doubtful:  # or the end of a round may still turn out to have been written, and need its state
+            self._name_state(end)
             self._clean(end)
         changes = map(read_tree, self._log.changes(self._synced.sequence))
-        if end is None:
-            return Recovered(None, changes, self._log.records())
-        return Recovered(branch(self._read_state(end), "rounds"), changes, self._log.records(after=end))
+        return Recovered(state, changes, self._log.records(after=-1 if end is None else end))
 
     def last_estimate(self) -> Estimate | None:
         """The estimate of the round that ended last; None if it was skipped, or none has ended."""
         end = self._log.last(ENDS)
-        return None if end is None else estimate_in(branch(self._read_state(end), "estimate"))
+        with readable("the estimate in the journal"):
+            return None if end is None else estimate_in(branch(self._read_state(end), "estimate"))
 
     def accept(self, round: int, offers: Sequence[tuple[str, bytes, bytes]]) -> None:
         """Append accepted payloads, as (node, weight, payload): all of them, or none and an error."""
         with self._log.change(self._durable_accepts):
             for number, (node, weight, payload) in enumerate(offers):
                 self._log.add(Record(self._sequence + 1 + number, "accept", round, node, weight, payload))
-        self._sequence += len(offers)
+        self._appended(len(offers), self._durable_accepts)
+
+    def _appended(self, records: int, durable: bool) -> None:
+        self._sequence += records
+        if durable:
+            self._head.note(self._sequence)
 
     @property
     def sequence(self) -> int:
@@ -131,6 +180,7 @@ class Journal:
 
     def rewind(self, sequence: int) -> None:
         """Drop what was appended to the open round after this record; go on from ``recovered``."""
+        self._head.note(min(sequence, self._sequence))
         with self._log.change(durable=True):
             self._log.drop_after(sequence)
         self._sequence = sequence
@@ -139,11 +189,12 @@ class Journal:
         """Append that a node was forgotten."""
         with self._log.change(self._durable_accepts):
             self._log.add(Record(self._sequence + 1, "forget", round, node))
-        self._sequence += 1
+        self._appended(1, self._durable_accepts)
 
     def end(self, kind: Kind, round: int, state: Tree, estimate: Estimate | None, changes: Tree) -> None:
         """Append the end of a round with its estimate, after which ``changes`` may be written into rows."""
         sequence, pieces = self._sequence + 1, [] if changes is None else written(changes)
+        self._check_folder()
         self._log.settle()
         self._write_state(sequence, {"rounds": state, "estimate": estimate_tree(estimate)})
         synced = self._synced if self._syncing is None or self._syncing.is_alive() else self._started
@@ -153,17 +204,29 @@ class Journal:
             self._log.drop_records(before_round=round - KEPT_ROUNDS + 1)
             self._log.drop_changes(up_to=synced.sequence)
             synced.note(self._log)
-        self._sequence, self._synced = sequence, synced
+            if self._version != VERSION:
+                held = json.loads(self._log.facts()[BINDING])
+                self._log.note(BINDING, json.dumps({**held, "version": VERSION}))
+        self._appended(1, durable=True)
+        self._synced, self._version = synced, VERSION
         if self._syncing is not None and not self._syncing.is_alive():
             self._syncing = None
         self._unsynced += sum(map(len, pieces))
+        self._name_state(sequence)
         self._clean(sequence)
+
+    def _name_state(self, end: int | None) -> None:
+        """Give the state after the last round that ended its name, if it still lies aside; or do so later."""
+        if end is not None:
+            with suppress(OSError):
+                self._aside(end).replace(self._state(end))
 
     def _clean(self, end: int | None) -> None:
         """Remove states of rounds that did not end, and of earlier ones; what cannot be removed now can be later."""
         with suppress(OSError):
             for path in self._folder.iterdir():
-                if path.suffix == ASIDE or (path.suffix == STATE and path.stem != str(end)):
+                named = STATES.fullmatch(path.name)
+                if named and int(named[1]) != end:
                     path.unlink()
 
     def settled(self) -> None:
@@ -184,22 +247,28 @@ class Journal:
     def _state(self, sequence: int) -> Path:
         return self._folder / f"{sequence}{STATE}"
 
+    def _aside(self, sequence: int) -> Path:
+        return self._folder / f"{sequence}{ASIDE}"
+
     def _write_state(self, sequence: int, state: Tree) -> None:
-        aside = self._folder / f"{sequence}{ASIDE}"
         with guarded("written"):
-            with aside.open("wb") as file:
+            with self._aside(sequence).open("wb") as file:
                 file.writelines(written(state))
                 file.flush()
                 os.fsync(file.fileno())
-            aside.replace(self._state(sequence))
-            _sync_folder(self._folder)
+            sync_folder(self._folder)
 
     def _read_state(self, sequence: int) -> Tree:
-        with guarded("read"):
-            try:
-                return read_tree(self._state(sequence).read_bytes())
-            except FileNotFoundError:
-                raise DamagedJournal(f"the state after record {sequence} is missing; restore a copy of it") from None
+        blob = state_bytes(self._folder, sequence)
+        if blob is None:
+            raise DamagedJournal(f"the state after record {sequence} is missing; restore a copy of it")
+        return read_tree(blob)
+
+    def _check_folder(self) -> None:
+        """The lock is on a folder, and all else goes by its name: it must still be the same one."""
+        with guarded("found again"):
+            if inode(self._folder) != self._inode:
+                raise JournalError(f"{self._folder} is another folder than before; move it back, or make a new server")
 
     def _join(self) -> None:
         if self._syncing is not None:
@@ -207,23 +276,26 @@ class Journal:
 
     def close(self) -> None:
         """Let another server have it."""
-        self._join()
-        self._shelf.close()
-        self._open.close()
+        if os.getpid() == self._process:
+            self._join()
+            self._shelf.close()
+            self._open.close()
 
 
-def _differences(held: dict[str, Any], wanted: dict[str, Any]) -> Iterator[tuple[str, Any, Any]]:
-    """Name by name, as deep as both have the same names.
+_opened: weakref.WeakSet[Journal] = weakref.WeakSet()
+_left_alone: list[object] = []
 
-    >>> list(_differences({"run": {"dim": 5, "seed": 7}}, {"run": {"dim": 5, "seed": 8}}))
-    [('seed', 7, 8)]
-    """
-    for name, ours in wanted.items():
-        theirs = held.get(name)
-        if isinstance(theirs, dict) and isinstance(ours, dict) and theirs.keys() == ours.keys():
-            yield from _differences(theirs, ours)
-        elif theirs != ours:
-            yield name, theirs, ours
+
+def _in_forked_process() -> None:
+    """The lock, and the database, are the parent's: let go of the one, and never touch the other."""
+    for journal in list(_opened):
+        with suppress(OSError):
+            os.close(journal._lock)
+        _left_alone.append(vars(journal).get("_log"))
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_forked_process)
 
 
 def _lock(file: int, folder: Path) -> None:
@@ -235,11 +307,3 @@ def _lock(file: int, folder: Path) -> None:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         raise JournalError(f"{folder} is in use by another server; close it first") from None
-
-
-def _sync_folder(folder: Path) -> None:
-    file = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(file)
-    finally:
-        os.close(file)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import sqlite3
 import struct
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from sparsemean.checksum import crc32
-from sparsemean.errors import DamagedJournal, JournalError
+from sparsemean.errors import DamagedJournal, JournalError, SparseMeanError
 from sparsemean.journal.wal import lost_commits
 
 Kind = Literal["accept", "forget", "close", "skip"]
@@ -23,6 +24,7 @@ LOST = (
     f"{NAME}-wal is damaged, or was cut by a power cut before it was synced: what was committed behind that is lost; "
     "nodes may send again, or restore a copy of the journal"
 )
+KINDS = {"accept", "forget", "close", "skip"}
 DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 SCHEMA = """
 CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL, checksum INTEGER NOT NULL);
@@ -60,7 +62,7 @@ class Log:
 
     def __init__(self, folder: Path, reading: bool = False) -> None:
         path = folder / NAME
-        with guarded("opened"):
+        with readable(NAME), guarded("opened"):
             self._lost = lost_commits(folder / f"{NAME}-wal")  # before SQLite cuts it off there
             where = f"{path.absolute().as_uri()}?mode={'ro' if reading else 'rwc'}"
             self._database = sqlite3.connect(where, uri=True, isolation_level=None, check_same_thread=False)
@@ -74,16 +76,25 @@ class Log:
     def _begin(self, reading: bool) -> None:
         if reading:
             self._database.execute("BEGIN")  # all that is read is of one moment
+            self._check_schema()
             return
+        self._check_schema()
         self._database.execute("PRAGMA journal_mode = WAL")
         self._database.execute(f"PRAGMA journal_size_limit = {PIECE}")
-        with self._transaction():
-            if not self._database.execute("SELECT 1 FROM sqlite_master").fetchone():
+        if self.empty:
+            with self._transaction():
                 for statement in SCHEMA.split(";"):
                     self._database.execute(statement)
         self._database.execute("BEGIN IMMEDIATE")
         self._database.execute("PRAGMA user_version = 1")  # refused where the file could be opened for reading only
         self._database.execute("ROLLBACK")
+
+    def _check_schema(self) -> None:
+        """Refuse a database whose tables are not ours, or no longer; ``empty`` says that there are none yet."""
+        found = _tables(self._database)
+        if found and found != _our_tables():
+            raise DamagedJournal(f"the tables of {NAME} are not those of a journal; restore a copy of it")
+        self.empty = not found
 
     @property
     def lost_commits(self) -> int:
@@ -96,8 +107,8 @@ class Log:
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        self._database.execute("BEGIN IMMEDIATE")
         try:
+            self._database.execute("BEGIN IMMEDIATE")
             yield
             self._database.execute("COMMIT")
         except BaseException:
@@ -135,7 +146,7 @@ class Log:
 
     def facts(self) -> dict[str, str]:
         """What is noted about the journal itself."""
-        with guarded("read"):
+        with readable("what is noted in the journal"):
             found = {}
             for name, value, checksum in self._database.execute("SELECT name, value, checksum FROM facts").fetchall():
                 if checksum != crc32(f"{name} {value}".encode()):
@@ -165,20 +176,28 @@ class Log:
             f"INSERT INTO {table} VALUES (?, ?, ?)", ((sequence, number, piece) for number, piece in enumerate(cut))
         )
 
-    def records(self, after: int = -1) -> Iterator[Record]:
-        """All records with a later sequence, in order, each checked."""
-        with guarded("read"):
+    def records(self, after: int | None = None) -> Iterator[Record]:
+        """Records in order, each checked: all that are kept or, if none of them is missing, those after this one."""
+        with readable("the records of the journal"):
             found = "SELECT sequence, kind, round, node, weight, length, checksum FROM records WHERE sequence > ?"
-            for *fields, length, checksum in self._database.execute(f"{found} ORDER BY sequence", (after,)):
+            due = None if after is None else after + 1
+            begin = -1 if after is None else after
+            for *fields, length, checksum in self._database.execute(f"{found} ORDER BY sequence", (begin,)):
                 sequence, kind, round, node, weight = fields
+                if kind not in KINDS or not (type(sequence) is type(round) is int and isinstance(weight, bytes)):
+                    raise _damaged_record(sequence)
                 record = Record(sequence, kind, round, node, weight, self._pieces("payloads", sequence))
                 if length != len(record.payload) or checksum != record.checksum:
-                    raise DamagedJournal(f"record {record.sequence} of the journal is damaged; restore a copy of it")
+                    raise _damaged_record(sequence)
+                if due is not None:
+                    if sequence != due:
+                        raise DamagedJournal(f"record {due} of the journal is missing; restore a copy of it")
+                    due += 1
                 yield record
 
     def changes(self, after: int) -> Iterator[bytes]:
         """What the rounds ended by later records wrote into rows, in order."""
-        with guarded("read"):
+        with readable("what rounds write into rows"):
             found = "SELECT DISTINCT sequence FROM changes WHERE sequence > ? ORDER BY sequence"
             for (sequence,) in self._database.execute(found, (after,)).fetchall():
                 yield self._pieces("changes", sequence)
@@ -190,7 +209,7 @@ class Log:
 
     def last(self, kinds: Sequence[Kind] = ("accept", "forget", *ENDS)) -> int | None:
         """Sequence of the last record of these kinds."""
-        with guarded("read"):
+        with readable("the records of the journal"):
             marks = ", ".join("?" * len(kinds))
             ((sequence,),) = self._database.execute(
                 f"SELECT max(sequence) FROM records WHERE kind IN ({marks})", tuple(kinds)
@@ -222,9 +241,37 @@ class Log:
 
     def integrity(self) -> list[str]:
         """What SQLite finds wrong with its own file."""
-        with guarded("read"):
+        with readable(NAME):
             found = [line for (line,) in self._database.execute("PRAGMA integrity_check").fetchall()]
             return [] if found == ["ok"] else [f"{NAME}: {line}" for line in found]
+
+
+def _damaged_record(sequence: object) -> DamagedJournal:
+    return DamagedJournal(f"record {sequence} of the journal is damaged; restore a copy of it")
+
+
+def _tables(database: sqlite3.Connection) -> list[tuple[Any, ...]]:
+    return database.execute("SELECT type, name, tbl_name, rootpage, sql FROM sqlite_master ORDER BY rowid").fetchall()
+
+
+@functools.cache
+def _our_tables() -> list[tuple[Any, ...]]:
+    """What SQLite itself has to say of our tables and indices."""
+    with closing(sqlite3.connect(":memory:")) as database:
+        database.executescript(SCHEMA)
+        return _tables(database)
+
+
+@contextmanager
+def readable(what: str) -> Iterator[None]:
+    """Bytes at rest may be anything: whatever goes wrong while they are read becomes an error of ours."""
+    try:
+        with guarded("read"):
+            yield
+    except SparseMeanError:
+        raise
+    except Exception as error:
+        raise DamagedJournal(f"{what} cannot be read ({error!r}); restore a copy of the journal") from error
 
 
 @contextmanager

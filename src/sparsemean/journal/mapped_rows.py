@@ -7,7 +7,7 @@ import math
 import mmap
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +15,7 @@ import numpy as np
 
 from sparsemean.journal.log import guarded
 from sparsemean.memory.rows import Places, Row, Section, Shelf
-from sparsemean.tree import Array
+from sparsemean.tree import Array, Tree, branch, names_in
 
 SUFFIX = ".rows"
 SMALLEST, LARGEST = 1 << 16, 1 << 30  # bytes by which a file grows, which double in between
@@ -57,31 +57,76 @@ class MappedShelf(Shelf):
         self._sections = []
 
 
-def growth(row_bytes: int) -> Iterator[int]:
-    """How many rows each further part of a file has room for.
+def growth(row_bytes: int) -> Iterator[tuple[int, int]]:
+    """How many rows each further part of a file has room for, and its length in bytes.
 
     >>> import itertools
-    >>> list(itertools.islice(growth(40_000), 4)), next(growth(1 << 40))
+    >>> [rows for rows, _ in itertools.islice(growth(40_000), 4)], next(growth(1 << 40))[0]
     ([1, 3, 6, 13], 1)
     """
     size = SMALLEST
     while True:
-        yield max(1, size // row_bytes)
+        rows = max(1, size // row_bytes)
+        yield rows, math.ceil(rows * row_bytes / mmap.ALLOCATIONGRANULARITY) * mmap.ALLOCATIONGRANULARITY
         size = min(2 * size, LARGEST)
+
+
+class RowLayout:
+    """How the arrays of a row stand one after the other; ``fields`` has the type and the shape of each."""
+
+    def __init__(self, fields: Mapping[str, tuple[str, tuple[int, ...]]]) -> None:
+        self._fields = fields
+        self._at: dict[str, tuple[np.dtype[np.generic], tuple[int, ...], int]] = {}
+        self.row_bytes = 0
+        for name, (kind, shape) in fields.items():
+            dtype = np.dtype(kind)
+            self._at[name] = (dtype, shape, self.row_bytes)
+            self.row_bytes += math.ceil(dtype.itemsize * math.prod(shape) / ALIGNED) * ALIGNED
+
+    def tree(self) -> dict[str, Tree]:
+        """All of it, to be written down."""
+        return {
+            "names": list(self._fields),
+            "types": [kind for kind, _ in self._fields.values()],
+            "shapes": [np.array(shape, np.int64) for _, shape in self._fields.values()],
+        }
+
+    @staticmethod
+    def of_tree(tree: Tree) -> RowLayout:
+        """What ``tree`` wrote."""
+        shapes = branch(tree, "shapes")
+        sizes = [tuple(shape.tolist()) for shape in shapes] if isinstance(shapes, list) else []  # type: ignore[union-attr]
+        fields = zip(names_in(tree, "names"), names_in(tree, "types"), sizes, strict=True)
+        return RowLayout({name: (kind, shape) for name, kind, shape in fields})
+
+    def arrays(self, buffer: mmap.mmap | bytearray, start: int = 0) -> dict[str, Array]:
+        """The arrays of the row that begins there, as views."""
+        return {
+            name: np.frombuffer(buffer, dtype, math.prod(shape), start + at).reshape(shape)
+            for name, (dtype, shape, at) in self._at.items()
+        }
+
+    def offset(self, place: int) -> int:
+        """Where in the file the row of this place begins."""
+        begin = first = 0
+        for rows, length in growth(self.row_bytes):
+            if place < first + rows:
+                return begin + (place - first) * self.row_bytes
+            begin, first = begin + length, first + rows
+        raise AssertionError("a file grows without end")
 
 
 @dataclass(init=False)
 class _Mapped(Section):
     """Places in a file; no field of its own counts as state."""
 
+    checks: dict[int, int]
+
     def __init__(self, path: Path, row: Row) -> None:
+        self.checks = {}
         self._places = Places()
-        self._fields: dict[str, tuple[np.dtype[np.generic], tuple[int, ...], int]] = {}
-        at = 0
-        for name, array in row.arrays.items():
-            self._fields[name] = (array.dtype, array.shape, at)
-            at += math.ceil(array.nbytes / ALIGNED) * ALIGNED
-        self._row_bytes = at
+        self._layout = RowLayout({name: (array.dtype.str, array.shape) for name, array in row.arrays.items()})
+        self._row_bytes = self._layout.row_bytes
         self._maps: list[mmap.mmap] = []
         self._ends: list[int] = []  # rows up to the end of each map
         self._growth = growth(self._row_bytes)
@@ -91,8 +136,7 @@ class _Mapped(Section):
             self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
     def _grow(self) -> None:
-        rows = next(self._growth)
-        length = math.ceil(rows * self._row_bytes / mmap.ALLOCATIONGRANULARITY) * mmap.ALLOCATIONGRANULARITY
+        rows, length = next(self._growth)
         _allocate(self._file, self.bytes, length)  # room for all of it, or a store into the map could kill us
         self._maps.append(mmap.mmap(self._file, length, offset=self.bytes))
         self._ends.append((self._ends[-1] if self._ends else 0) + rows)
@@ -110,6 +154,7 @@ class _Mapped(Section):
 
     def release(self, place: int) -> None:
         self._places.release(place)
+        self.checks.pop(place, None)
 
     def restore(self, places: Iterable[int]) -> None:
         self._places.restore(places)
@@ -118,9 +163,10 @@ class _Mapped(Section):
         self._reach(place)
         which = bisect.bisect_right(self._ends, place)
         start = (place - (self._ends[which - 1] if which else 0)) * self._row_bytes
-        for name, (dtype, shape, at) in self._fields.items():
-            flat: Array = np.frombuffer(self._maps[which], dtype, math.prod(shape), start + at)
-            row.arrays[name] = flat.reshape(shape)
+        row.arrays.update(self._layout.arrays(self._maps[which], start))
+
+    def described(self) -> Tree:
+        return {"file": self.path.name, **self._layout.tree()}
 
     def renew(self, place: int, row: Row) -> None:
         self.attach(place, row)

@@ -9,6 +9,7 @@ from sparsemean.kernels.largest import largest
 from sparsemean.kernels.power_sums import power_sums
 from sparsemean.kernels.restore import restore
 from sparsemean.kernels.reweigh import reweigh
+from sparsemean.kernels.row_check import check_of
 from sparsemean.kernels.sample import Sample, draw
 from sparsemean.kernels.scatter import scatter
 from sparsemean.kernels.spread import cores, spread
@@ -23,6 +24,7 @@ __all__ = [
     "Totals",
     "add_scaled",
     "carry",
+    "check_of",
     "cores",
     "draw",
     "fit_sums",

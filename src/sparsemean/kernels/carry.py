@@ -10,10 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from sparsemean.kernels.choose import fastest
+from sparsemean.kernels.row_check import check_of
 from sparsemean.kernels.sample import Integers, Sample, drawn
 
 Doubles: TypeAlias = npt.NDArray[np.float64]
 Array: TypeAlias = npt.NDArray[Any]
+Words: TypeAlias = npt.NDArray[np.uint64]
 
 CANCELLED = 1e-6  # a sum this small against what left it has lost six of its sixteen digits
 
@@ -34,17 +36,23 @@ class Changes(NamedTuple):
     rows: Sequence[Array]
 
 
-Carry: TypeAlias = Callable[[Columns, Changes, int], Integers]
+Carry: TypeAlias = Callable[[Columns, Changes, int, Words | None], Integers]
 Put: TypeAlias = Callable[[Changes, int], None]
 
 
-def carry_numpy(columns: Columns, changes: Changes, threads: int = 1) -> Integers:
-    """sums += w · (new − old), and which of the sums are to be made anew: there a far larger value left one of them."""
+def carry_numpy(columns: Columns, changes: Changes, threads: int = 1, checks: Words | None = None) -> Integers:
+    """sums += w · (new − old), and which of the sums are to be made anew: there a far larger value left one of them.
+
+    ``checks`` are checksums of the rows, which follow what will be written to them.
+    """
     lost = [np.empty(0, np.int64)]
     for i, (sample, values, row) in enumerate(zip(*changes, strict=True)):
         chosen = drawn(sample)
         layer = np.searchsorted(columns.starts, chosen, side="right") - 1
         old = row[chosen].astype(np.float64)
+        if checks is not None:
+            added = (check_of(values, chosen) - check_of(row[chosen], chosen)) % 2**64
+            checks[i : i + 1] += np.array([added], np.uint64)  # of an array, since a single number may not overflow
         for sums, weights in zip(columns.sums, columns.weights, strict=True):
             weight = weights[i][layer]
             sums[chosen] += weight * (values - old)

@@ -18,6 +18,7 @@ from sparsemean.kernels.fold import Batch, Blend, Totals
 from sparsemean.kernels.jit import Array, nb
 from sparsemean.kernels.jit import entry as _entry
 from sparsemean.kernels.jit import inner as _inner
+from sparsemean.kernels.row_check import ODD as _ODD
 from sparsemean.kernels.sample import RANKED, STRIDE, Sample
 from sparsemean.kernels.spread import spread
 
@@ -71,23 +72,31 @@ def fold(totals: Totals, batch: Batch, threads: int = 1) -> None:
         totals.fourths[:] += fourths
 
 
-def carry(columns: Columns, changes: Changes, threads: int = 1) -> Array:
+def carry(columns: Columns, changes: Changes, threads: int = 1, checks: Array | None = None) -> Array:
     """See ``carry_numpy``. Threads do not change a bit."""
-    if not changes.samples or not columns.sums:
+    if not changes.samples:
         return np.empty(0, np.int64)
     drawn, drawn_all = _drawn(changes.samples)
     kept_alive = _aligned(changes.values)
     values, rows = _addresses(kept_alive, drawn.k), _addresses(changes.rows, drawn.dim)
     sums = _addresses(columns.sums, drawn.dim)[0]
     weights = np.ascontiguousarray(columns.weights)
+    bits = np.empty(0, f"u{rows[1].itemsize}")
+    if checks is not None and values[1].dtype != rows[1].dtype:
+        raise ValueError("checksums need values of the type that rows have")
 
-    def part(first: int) -> Array:
+    def part(first: int) -> tuple[Array, Array]:
         last = min(first + _PART, drawn.blocks)
         lost = np.empty((last - first) * drawn.size, np.int64)
-        room = _room(drawn.size)
-        return lost[: _carry(sums, weights, columns.starts, drawn_all, values, rows, first, last, room, lost)]
+        added = np.zeros(0 if checks is None else checks.size, np.uint64)
+        where, room = (columns.starts, first, last), _room(drawn.size)
+        return lost[: _carry(sums, weights, where, drawn_all, values, rows, bits, room, lost, added)], added
 
-    return np.sort(np.concatenate(spread(part, range(0, drawn.blocks, _PART), threads)))
+    found = spread(part, range(0, drawn.blocks, _PART), threads)
+    if checks is not None:
+        for _, added in found:
+            checks += added
+    return np.sort(np.concatenate([lost for lost, _ in found]))
 
 
 def put(changes: Changes, threads: int = 1) -> None:
@@ -386,17 +395,18 @@ def _touch(array: Array, wanted: int) -> float:
 def _carry(
     sums: Array,
     weights: Array,
-    starts: Array,
+    where: Any,
     drawn: Any,
     values: Any,
     rows: Any,
-    first: int,
-    last: int,
+    bits: Array,
     room: Any,
     lost: Array,
+    added: Array,
 ) -> int:
     """How many coordinates were lost to cancellation, each of a block noted once."""
     seeds, dim, k, size = drawn
+    starts, first, last = where
     nodes, chosen, layer, found = seeds.shape[0], room[0], np.empty(size, np.int64), 0
     mark, sink = np.zeros(size, np.uint8), np.empty(1)
     every = _one(np.uint64(0), np.uint64(0), 0, dim, k, size)
@@ -417,9 +427,24 @@ def _carry(
                         mark[j] = 1
                         lost[found] = start + np.int64(j)
                         found += 1
+            if added.size:
+                added[i] += _check(
+                    _view(values[0][i], bits, at, count), _view(rows[0][i], bits, start, end - start), chosen, start
+                )
         for i in range(before, found):
             mark[lost[i] - start] = 0
     return found
+
+
+@_inner
+def _check(new: Array, old: Array, chosen: Array, start: int) -> Any:
+    """What a block adds to the checksum of its row; ``new`` and ``old`` are bits."""
+    total, first = np.uint64(0), np.uint64(start + 1)
+    for t in range(new.size):
+        j = chosen[t]
+        number = (first + np.uint64(j)) * np.uint64(_ODD) | np.uint64(1)
+        total += (np.uint64(new[t]) - np.uint64(old[j])) * number
+    return total
 
 
 @_entry

@@ -12,11 +12,10 @@ from sparsemean.kernels import Blend, Fit, Sample, fit_sums, threads_for
 from sparsemean.kernels.fit_sums import products
 from sparsemean.memory.base import Arrival, Facts, Memory, Recollection, Setting
 from sparsemean.memory.fit import unit_pair, unit_ratio
-from sparsemean.memory.per_node import LastValues
+from sparsemean.memory.per_node import LastValues, checked_age
 from sparsemean.memory.rows import Row
 from sparsemean.memory.table import Table
 from sparsemean.payload import Doubles, Floats, Ints, Part, Payload
-from sparsemean.theory.arguments import whole
 from sparsemean.tree import Array, Tree, array_in, branch
 
 ROUNDING = 1e-9  # of running sums: B − c below this is 0, and says nothing of g
@@ -35,7 +34,7 @@ class Hybrid(Memory):
 
     def __post_init__(self) -> None:
         if self.forget_after is not None:
-            object.__setattr__(self, "forget_after", whole(self.forget_after, "forget_after", 1))
+            object.__setattr__(self, "forget_after", checked_age(self.forget_after))
 
     @property
     def facts(self) -> Facts:
@@ -104,6 +103,8 @@ class _Both(Recollection):
         return heard if isinstance(heard, np.ndarray) else None
 
     def remembered(self, node: str) -> Doubles:
+        self._last.check(node)
+        self._heard.check(node)
         return self.expected(node, np.arange(self._blocks.dim))
 
     def mean(self, weights: Mapping[str, Doubles]) -> Doubles:
@@ -142,23 +143,23 @@ class _Both(Recollection):
         heard = np.broadcast_to(self._heard.expected(node, at), at.shape)
         self._sums += products(layer, weight.size, x, c, np.broadcast_to(last, at.shape), heard, ROUNDING)
 
-    def _fit_samples(self, alike: Sequence[tuple[str, Doubles, Part]]) -> None:
+    def _fit_of(self, alike: Sequence[tuple[str, Doubles, Part]]) -> Doubles:
         nodes, weights, parts = zip(*alike, strict=True)
         samples = [part.where for part in parts if isinstance(part.where, Sample)]
         rows = [row if isinstance(row := self._last.row(node), np.ndarray) else None for node in nodes]
         flags, values = [self._flags(node) for node in nodes], [part.values for part in parts]
         fit = Fit(samples, values, rows, flags, np.stack(weights), self._blocks.starts, self._common, ROUNDING)
-        self._sums += fit_sums()(fit, threads_for(samples))
+        return fit_sums()(fit, threads_for(samples))
 
     @property
     def fits(self) -> Doubles:
+        sums = self._sums
         for alike in self._unfitted.values():
-            self._fit_samples(alike)
-        self._unfitted = {}
-        return self._sums
+            sums = sums + self._fit_of(alike)
+        return sums
 
     def pool(self, fits: Doubles) -> None:
-        self._sums = fits
+        self._sums, self._unfitted = fits, {}
 
     def learn(self, round: int, estimate: Doubles | None) -> None:
         *heard, length, along = self.fits

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import heapq
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
@@ -14,7 +13,7 @@ import numpy as np
 from sparsemean.kernels import Sample
 from sparsemean.kernels.sample import drawn, drawn_near
 from sparsemean.payload import Floats, Ints, Part
-from sparsemean.tree import Array
+from sparsemean.tree import Array, Tree
 
 
 class Row(ABC):
@@ -42,8 +41,8 @@ class Row(ABC):
 
 def row_with(row: Row, arrays: Mapping[str, Array]) -> Row:
     """A row of the same kind, with these arrays."""
-    other = copy.copy(row)
-    other.arrays = dict(arrays)
+    other = object.__new__(type(row))  # copy.copy takes five times as long, a thousand times a round
+    other.__dict__.update(row.__dict__, arrays=dict(arrays))
     return other
 
 
@@ -95,7 +94,21 @@ class Change:
 
 
 class Section(ABC):
-    """A part of a shelf: places for rows of one kind, by number."""
+    """A part of a shelf: places for rows of one kind, by number.
+
+    ``checks`` has the checksum of the row at each place that is taken; None where rows do not outlive the process.
+    """
+
+    checks: dict[int, int] | None = None
+
+    def add_check(self, place: int, added: int) -> None:
+        """What is about to be written to this place adds so much to the checksum of its row, modulo 2⁶⁴."""
+        if self.checks is not None:
+            self.checks[place] = (self.checks.get(place, 0) + added) % (1 << 64)
+
+    def described(self) -> Tree:
+        """How rows stand in their file, for whoever wants to check them; None where there is none."""
+        return None
 
     @abstractmethod
     def reserve(self) -> int:

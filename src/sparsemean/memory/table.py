@@ -7,10 +7,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
+from sparsemean.errors import DamagedJournal
 from sparsemean.kernels import Changes, Columns, Sample, add_scaled, carry, threads_for
 from sparsemean.kernels import put as put_samples
 from sparsemean.memory.base import Arrival, Recollection, Setting
 from sparsemean.memory.column_sums import ColumnSums
+from sparsemean.memory.row_check import MASK, row_check
 from sparsemean.memory.rows import Change, Row, clear, picked, put, replaced, row_with
 from sparsemean.payload import Doubles, Floats, Ints, Part
 from sparsemean.tree import Array, Tree, array_in, branch, names_in
@@ -79,6 +81,7 @@ class Table(Recollection):
         return 0.0 if row is None or isinstance(row.expected(np.empty(0, np.int64)), float) else row.values()
 
     def remembered(self, node: str) -> Floats | float:
+        self.check(node)
         row = self._rows.get(node)
         return 0.0 if row is None else row.values()
 
@@ -139,6 +142,14 @@ class Table(Recollection):
         self._pending = []
         self._expire(round)
 
+    def check(self, node: str) -> None:
+        """Refuse a row whose bytes on the disk are no longer what was written."""
+        checks = self._section.checks
+        if checks is None or node not in self._rows:
+            return
+        if row_check(self._rows[node].arrays) != checks.get(self._places[node], 0):
+            raise DamagedJournal(f"what is remembered of node {node!r} is damaged; restore a copy of the journal")
+
     def _receive(self, round: int, arrival: Arrival) -> None:
         node, parts = arrival.node, arrival.payload.parts if arrival.payload else ()
         if not parts:
@@ -183,11 +194,15 @@ class Table(Recollection):
         rows = [self._rows[node] for node in nodes]
         none, columns = np.zeros(len(self._blocks.sizes)), self._sums()
         weights = np.array([[sums.weights.get(node, none) for node in nodes] for sums in columns])
+        added = None if self._section.checks is None else np.zeros(len(nodes), np.uint64)
         lost = carry()(
             Columns([sums.sums for sums in columns], weights, self._blocks.starts),
             Changes(samples, values, [row.values() for row in rows]),
             threads_for(samples),
+            added,
         )
+        for node, check in zip(nodes, [] if added is None else added.tolist(), strict=added is not None):
+            self._section.add_check(self._places[node], check)
         for node, sample, new, row in zip(nodes, samples, values, rows, strict=True):
             self._changes.setdefault(node, []).append(Change(node, sample, replaced(row, new)))
         for sums in columns:
@@ -204,6 +219,10 @@ class Table(Recollection):
                     self._everyone.weights[node] = np.ones(len(self._blocks.sizes))
 
     def _change(self, change: Change, before: Doubles) -> None:
+        if self._section.checks is not None:
+            where, old = (change.at, self._blocks.dim), self._latest(change.node, change.at)
+            added = row_check(change.entries.arrays, *where) - row_check(old.arrays, *where)
+            self._section.add_check(self._places[change.node], added)
         self._changes.setdefault(change.node, []).append(change)
         for sums in self._sums():
             sums.carry(change.node, change.at, before, change.entries.values(), self._column)
@@ -287,7 +306,10 @@ class Table(Recollection):
 
     def state(self) -> Tree:
         received = [(round, node, at) for round, of_nodes in self._received for node, at in of_nodes.items()]
+        checks = self._section.checks or {}
         return {
+            "rows": self._section.described(),
+            "checks": np.array([checks.get(self._places[node], 0) for node in self._rows], np.uint64).view(np.int64),
             "nodes": list(self._rows),
             "places": np.array([self._places[node] for node in self._rows], np.int64),
             "sums": [sums.state() for sums in self._sums()],
@@ -305,6 +327,8 @@ class Table(Recollection):
         self._rows = {node: self._new() for node in self._places}
         for node, place in self._places.items():
             self._section.attach(place, self._rows[node])
+        if self._section.checks is not None:
+            self._section.checks = dict(zip(self._places.values(), self._checks_in(state), strict=True))
         sums = branch(state, "sums")
         for each, saved in zip(self._sums(), sums if isinstance(sums, list) else [], strict=True):
             each.restore(saved)
@@ -318,6 +342,12 @@ class Table(Recollection):
             by_round.setdefault(round, {})[node] = coordinates
             self._received_sizes[node] += coordinates.size
         self._received = deque(by_round.items())
+
+    def _checks_in(self, state: Tree) -> list[int]:
+        """The checksums of rows; of what stands there where the state is of a journal of version 1, which has none."""
+        if isinstance(state, dict) and "checks" in state:
+            return [check & MASK for check in array_in(state, "checks").tolist()]
+        return [row_check(row.arrays) for row in self._rows.values()]
 
 
 def _touched(parts: tuple[Part, ...]) -> Ints:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, fields
+from typing import Any, Literal
+
+import numpy as np
 
 from sparsemean.core import Summary, Tree, branch
 
@@ -41,3 +43,35 @@ class Ending:
         if not isinstance(after, int) or not isinstance(most, int) or kind not in ("close", "skip"):
             raise ValueError("the end of the last round is no such thing")
         return Ending(after, "close" if kind == "close" else "skip", Summary.of_tree(summary), most)
+
+
+def is_whole(given: object, least: int, most: int) -> bool:
+    """Whether it is a plain int in these bounds."""
+    return isinstance(given, int) and not isinstance(given, bool) and least <= given <= most
+
+
+def check_summary(found: object, like: Summary) -> Summary:
+    """The summary, if its arrays have the shapes and types of those in ``like``; else ValueError.
+
+    Arrays of other shapes would be broadcast where summaries are added.
+    """
+    if not isinstance(found, Summary):
+        raise ValueError(f"{type(found).__name__}, no Summary")
+    _check_arrays(found, like, [each.name for each in fields(Summary) if each.name != "moments"])
+    if like.moments is None or found.moments is None:
+        if like.moments is not found.moments:
+            raise ValueError("a Summary that has moments where there are none, or none where there are")
+    elif type(found.moments) is not type(like.moments):
+        raise ValueError(f"a Summary whose moments are {type(found.moments).__name__}")
+    else:
+        _check_arrays(found.moments, like.moments, [each.name for each in fields(like.moments)])
+    return found
+
+
+def _check_arrays(found: Any, like: Any, names: list[str]) -> None:
+    for name in names:
+        array, due = getattr(found, name, None), np.asarray(getattr(like, name))
+        if not isinstance(array, np.ndarray):
+            raise ValueError(f"a Summary whose {name} is no array")
+        if array.dtype != due.dtype or array.shape != due.shape:
+            raise ValueError(f"a Summary whose {name} is {array.dtype} {array.shape}, not {due.dtype} {due.shape}")

@@ -12,7 +12,7 @@ from sparsemean.core import block_size
 
 
 class ShardLost(sm.SparseMeanError):
-    """A shard is gone, or does not answer; what it held is lost unless there is a journal."""
+    """A shard is gone, does not answer, or answers what no shard can; without a journal what it held may be lost."""
 
 
 @dataclass(frozen=True)

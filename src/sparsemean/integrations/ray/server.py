@@ -6,11 +6,10 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import ray
 
 import sparsemean as sm
-from sparsemean.core import Doubles, Offer, Rounds, fingerprint
+from sparsemean.core import Doubles, Offer, Rounds, Shelf, fingerprint, journal_folder
 from sparsemean.integrations.ray.front import Front
 from sparsemean.integrations.ray.pieces import pieces
 from sparsemean.integrations.ray.ranges import Plan
@@ -47,7 +46,7 @@ class RayServer(sm.Server):
     ) -> None:
         if not ray.is_initialized():
             raise sm.InvalidInput("Ray is not running here; start or join it first, with ray.init()")
-        folder = None if journal is None else str(Path(journal).absolute())
+        folder = None if journal is None else str(journal_folder(journal))
         bounds = None if clip is None else (clip.norm, clip.value)
         self._plan = Plan(run, shards, missing, round, batch_bytes, folder, durability == "accept", bounds)
         self._options, self._timeout = dict(actor_options or {}), timeout
@@ -58,7 +57,7 @@ class RayServer(sm.Server):
             self.close()
             raise
 
-    def _begun(self) -> Rounds:
+    def _begun(self, round: int, shelf: Shelf | None = None) -> Rounds:
         self._shards = Shards(self._plan, self._options, self._timeout)
         self._shard_node_bytes = max(state.node_bytes for state in self._shards.agree())
         return self._reminded()
@@ -71,7 +70,7 @@ class RayServer(sm.Server):
     def _reminded(self) -> Front:
         shards = self._all()
         front = Front(self.run, self.missing, self._plan.round, shards)
-        front.remind(*ray.get(shards.actors[0].roll.remote(), timeout=self._timeout))
+        front.remind(*shards.roll())
         return front
 
     def _room(self, memory_bytes: int, journal: bool) -> int:
@@ -88,37 +87,53 @@ class RayServer(sm.Server):
             self._all().accept(round, cut)
 
     def expected(self, node: str) -> Doubles:
-        with self._lock:
-            self._sound()
-            return np.concatenate(self._all().ask("remembered", node))
+        return self._alone(lambda: self._agreed().remembered(node))
 
     def last_estimate(self) -> sm.Estimate | None:
         """The estimate of the round that ended last; None without a journal, and as ``Server.last_estimate``."""
-        with self._lock:
-            self._sound()
-            return None if self._plan.journal is None else self._all().result()
+        return self._alone(self._last_estimate)
+
+    def _last_estimate(self) -> sm.Estimate | None:
+        rounds = self._sound()
+        return rounds.last_estimate() if self._plan.journal is not None and isinstance(rounds, Front) else None
 
     def digest(self) -> str:
         """Changes with any part of the state, here or in a shard; not the digest of a Server."""
-        with self._lock:
-            rounds = self._sound()
-            return fingerprint([rounds.state(), rounds.accepted, self._all().ask("digest")])
+        return super().digest()
+
+    def _digest(self) -> str:
+        rounds = self._sound()
+        return fingerprint([rounds.state(), rounds.accepted, self._all().digests()])
 
     def usage(self) -> list[Usage]:
         """What each shard takes of its machine's memory."""
-        return self._all().ask("usage")
+        return self._all().usage()
+
+    def _agreed(self) -> Shards:
+        """The shards, at one state."""
+        self._sound()
+        return self._all()
+
+    @property
+    def _enqueues(self) -> bool:
+        return False
+
+    @property
+    def _recovers(self) -> bool:
+        return True
 
     def _sound(self) -> Rounds:
-        if not self._all().sound:
+        if self._unsound or not self._all().sound:
             self._recover()
         return self._rounds
 
     def _recover(self) -> None:
         """Bring the shards to one state again, and know it."""
         shards = self._all()
-        if not shards.sound:
+        if self._unsound or not shards.sound:
+            self._unsound = True  # until the front knows what the shards have agreed on
             shards.agree()
-            self._rounds = self._reminded()
+            self._rounds, self._unsound = self._reminded(), False
 
     def close(self) -> None:
         """Let go of the actors and their journals; the server cannot be used after."""

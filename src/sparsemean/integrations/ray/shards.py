@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 from operator import add
@@ -15,55 +15,87 @@ import ray
 from ray.exceptions import GetTimeoutError, RayActorError, RayTaskError
 
 import sparsemean as sm
-from sparsemean.core import Summary
+from sparsemean.core import Doubles, Rounds, Summary, Taken, Tree
+from sparsemean.integrations.ray import replies
 from sparsemean.integrations.ray.ending import Ending, Kind, Status
 from sparsemean.integrations.ray.pieces import Piece
 from sparsemean.integrations.ray.ranges import Plan, ShardLost
 from sparsemean.integrations.ray.shard import Shard
+from sparsemean.integrations.ray.usage import Usage
 
 RETRY = 1.0  # seconds until a disk that was full is tried again
+
+Check = Callable[[int, Any], Any]  # number of a shard and its reply; returns the reply, or raises what is wrong
 
 log = logging.getLogger("sparsemean.ray")
 
 
 class Shards:
-    """The actors of a server. ``sound`` is False while a change is under way, and after one that failed."""
+    """The actors of a server, asked at once; every reply is checked, and one that cannot be right is a ``ShardLost``.
+
+    ``sequence`` is the last record that all shards have confirmed. ``sound`` is False while a change is under way, and
+    after one that failed, until ``agree`` has brought all shards to one state.
+    """
 
     def __init__(self, plan: Plan, options: Mapping[str, Any], timeout: float) -> None:
         # A call does no harm twice, so Ray may repeat it when an actor is back; without a journal it would be empty.
         again = -1 if plan.journal is not None else 0
         chosen = {"scheduling_strategy": "SPREAD", **options, "max_restarts": again, "max_task_retries": again}
         self._plan, self._timeout = plan, timeout
+        self._like = Rounds(plan.run, plan.missing, 0, 0, None, 0, 0).summary()  # of no coordinates
+        self._finite = replies.bounded(plan.run)
         made: Any = ray.remote(Shard).options(**chosen)
         self.actors: list[Any] = [made.remote(plan, number) for number in range(plan.shards)]
         self.sequence, self.sound = -1, False
+        self._round: int | None = None  # the open round, once the shards have agreed on one
+        self._under_way = 0  # records of the change that some shards may have made, and others not
 
-    def ask(self, method: str, *arguments: Any) -> list[Any]:
+    def _ask(self, method: str, check: Check, *arguments: Any) -> list[Any]:
         """The answer of every shard."""
-        return _all_of(self._asked(method, [arguments] * len(self.actors)))
+        return _all_of(self._asked(method, [arguments] * len(self.actors), check))
 
-    def _asked(self, method: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
+    def _asked(self, method: str, arguments: Sequence[tuple[Any, ...]], check: Check) -> list[Any]:
         """Answers and errors in order; nothing is under way any more when it returns."""
         calls = [getattr(actor, method).remote(*each) for actor, each in zip(self.actors, arguments, strict=True)]
         latest = time.monotonic() + self._timeout
-        return [self._answer(number, call, latest) for number, call in enumerate(calls)]
+        return [self._answer(number, method, call, latest, check) for number, call in enumerate(calls)]
 
-    def _answer(self, number: int, call: Any, latest: float) -> Any:
+    def _ask_one(self, number: int, method: str, check: Check, *arguments: Any) -> Any:
+        call = getattr(self.actors[number], method).remote(*arguments)
+        return _all_of([self._answer(number, method, call, time.monotonic() + self._timeout, check)])[0]
+
+    def _answer(self, number: int, method: str, call: Any, latest: float, check: Check) -> Any:
+        """The reply, or the error that is to be raised in its place."""
+        shard = f"shard {number} of {len(self.actors)}"
         try:
-            return ray.get(call, timeout=max(0.0, latest - time.monotonic()))
+            reply = ray.get(call, timeout=max(0.0, latest - time.monotonic()))
         except RayTaskError as failed:
             if isinstance(failed.cause, sm.SparseMeanError):
                 return failed.cause
-            raise
+            log.error("%s failed in %s(): %s", shard, method, failed)
+            return ShardLost(f"{shard} failed in {method}() with {failed.cause!r:.200}; {self._remedy}")
         except RayActorError as gone:
             log.error("shard %d is gone: %s", number, gone)
-            return ShardLost(f"shard {number} of {len(self.actors)} died, and its coordinates with it; {self._remedy}")
+            return ShardLost(f"{shard} died, and its coordinates with it; {self._new_server}")
         except GetTimeoutError:
-            return ShardLost(f"shard {number} did not answer for {self._timeout:g} seconds; see timeout=")
+            return ShardLost(f"{shard} did not answer {method}() for {self._timeout:g} seconds; see timeout=")
+        except Exception as failed:  # whatever else Ray, or reading the reply, may raise
+            log.exception("the answer of %s to %s() cannot be read", shard, method)
+            return ShardLost(f"the answer of {shard} to {method}() cannot be read: {failed!r:.200}; {self._remedy}")
+        try:
+            return check(number, reply)
+        except Exception as wrong:
+            log.error("%s answered %s() with %s", shard, method, wrong)
+            return ShardLost(f"{shard} answered {method}() with {wrong!s:.300}; {self._remedy}")
+
+    @property
+    def _new_server(self) -> str:
+        return "make a new RayServer" + ("; with journal= it would go on by itself" if not self._plan.journal else "")
 
     @property
     def _remedy(self) -> str:
-        return "make a new RayServer" + ("; with journal= it would go on by itself" if not self._plan.journal else "")
+        same = "make the call again; if that fails, see that all hosts have the same sparsemean, and "
+        return same + self._new_server
 
     def accept(self, round: int, offers: Sequence[Sequence[Piece]]) -> None:
         """Hand each shard its pieces: one row of ``offers`` for each payload, one column for each shard."""
@@ -76,26 +108,41 @@ class Shards:
         self._change("forget", [(self.sequence, round, node)] * len(self.actors), 1)
 
     def _change(self, method: str, arguments: Sequence[tuple[Any, ...]], records: int) -> None:
-        self.sound = False
-        _all_of(self._asked(method, arguments))
-        self.sequence, self.sound = self.sequence + records, True
+        self.sound, self._under_way = False, records
+        _all_of(self._asked(method, arguments, _done))
+        self._changed(records)
 
-    def summary(self) -> Summary:
-        """What all ranges together know of the open round."""
-        found: list[Summary] = self.ask("summary", self.sequence)
+    def _changed(self, records: int) -> None:
+        self.sequence, self.sound, self._under_way = self.sequence + records, True, 0
+
+    def summary(self, accepted: Mapping[str, Taken]) -> Summary:
+        """What all ranges together know of the open round, in which these were accepted."""
+
+        def check(_: int, reply: Any) -> Summary:
+            return replies.summary(reply, self._like, accepted, self._finite)
+
+        found: list[Summary] = self._ask("summary", check, self.sequence)
+        first = found[0]
+        for number, other in enumerate(found):
+            same = np.array_equal(first.class_nodes, other.class_nodes) and np.array_equal(first.weight, other.weight)
+            if not same:
+                raise ShardLost(
+                    f"shards 0 and {number} answered summary() with those of different nodes; {self._remedy}"
+                )
         return reduce(add, found)
 
     def end(self, kind: Kind, summary: Summary, most_nodes: int) -> None:
         """End the round in all shards."""
-        self.sound = False
+        self.sound, self._under_way = False, 1
         self._end(Ending(self.sequence, kind, summary, most_nodes))
-        self.sequence, self.sound = self.sequence + 1, True
+        self._changed(1)
+        self._round = None if self._round is None else self._round + 1
 
     def _end(self, ending: Ending) -> None:
         """Where a disk is full, nothing has happened if it is so for all; else those that could wait for the others."""
         latest = time.monotonic() + self._timeout
         while True:
-            answers = self._asked("end", [(ending,)] * len(self.actors))
+            answers = self._asked("end", [(ending,)] * len(self.actors), _done)
             failed = [answer for answer in answers if isinstance(answer, sm.JournalError)]
             if len(failed) in (0, len(answers)) or time.monotonic() > latest:
                 _all_of(answers)
@@ -103,25 +150,67 @@ class Shards:
             log.warning("round not ended yet: %s", failed[0])
             time.sleep(RETRY)
 
-    def result(self) -> sm.Estimate | None:
-        """The estimate of the round that ended last, one range after the other: only one of them is under way."""
+    def result(self, round: int, nodes: tuple[str, ...]) -> sm.Estimate:
+        """The estimate of the round that ended last, with these nodes."""
+        found = self._result(round, nodes, replies.estimate)
+        assert found is not None  # or the check has refused it
+        return found
+
+    def last_result(self, round: int, nodes: tuple[str, ...]) -> sm.Estimate | None:
+        """The same; None where the round was skipped."""
+        return self._result(round, nodes, replies.last_estimate)
+
+    def _result(self, round: int, nodes: tuple[str, ...], check: Callable[..., Any]) -> sm.Estimate | None:
+        """One range after the other: only one of them is under way."""
         mean, counts = np.empty(self._plan.run.dim), np.empty(self._plan.run.dim, np.int32)
-        for number, actor in enumerate(self.actors):
-            answer = self._answer(number, actor.result.remote(), time.monotonic() + self._timeout)
-            found: sm.Estimate | None = _all_of([answer])[0]
-            if found is None:
-                return None
-            here = slice(*self._plan.range(number))
-            mean[here], counts[here] = found.mean, found.counts
-        return None if found is None else replace(found, mean=mean, counts=counts)
+        most = len(nodes) * max(map(len, self._plan.run.layouts))
+        whole: sm.Estimate | None = None
+        for number in range(len(self.actors)):
+            lo, hi = self._plan.range(number)
+
+            def checked(_: int, reply: Any, size: int = hi - lo) -> Any:
+                return check(reply, round, nodes, size, most, self._finite)
+
+            found: sm.Estimate | None = self._ask_one(number, "result", checked)
+            if number and (found is None) != (whole is None):
+                raise ShardLost(f"shards 0 and {number} answered result() for rounds that differ; {self._remedy}")
+            if found is not None:
+                mean[lo:hi], counts[lo:hi] = found.mean, found.counts
+                whole = found if whole is None else whole
+        return None if whole is None else replace(whole, mean=mean, counts=counts)
+
+    def roll(self) -> tuple[Tree, list[Taken]]:
+        """What the first shard knows but for coordinates, as all of them do."""
+        blocks = len(self._plan.run.blocks)
+        found: tuple[Tree, list[Taken]] = self._ask_one(
+            0, "roll", lambda _, reply: replies.roll(reply, self._round or 0, blocks)
+        )
+        return found
+
+    def remembered(self, node: str) -> Doubles:
+        """What the memory puts in place of this node's vector."""
+
+        def check(number: int, reply: Any) -> Doubles:
+            lo, hi = self._plan.range(number)
+            return replies.vector(reply, hi - lo, self._finite)
+
+        return np.concatenate(self._ask("remembered", check, node))
+
+    def digests(self) -> list[str]:
+        """The digest of each shard."""
+        return self._ask("digest", lambda _, reply: replies.digest(reply))
+
+    def usage(self) -> list[Usage]:
+        """What each shard takes."""
+        return self._ask("usage", lambda number, reply: replies.usage(reply, *self._plan.range(number)))
 
     def agree(self) -> list[Status]:
         """Bring all shards to one state, whenever the last front died: an end is completed, all else is undone."""
-        states: list[Status] = self.ask("status")
+        states: list[Status] = self._ask("status", self._status)
         newest = max(state.round for state in states)
         if any(state.round < newest for state in states):
-            ahead = next(actor for actor, state in zip(self.actors, states, strict=True) if state.round == newest)
-            ending = ray.get(ahead.ending.remote(), timeout=self._timeout)
+            ahead = next(number for number, state in enumerate(states) if state.round == newest)
+            ending = self._ask_one(ahead, "ending", lambda _, reply: replies.ending(reply, self._like))
             behind = {(state.round, state.sequence) for state in states if state.round < newest}
             if ending is None or behind != {(newest - 1, ending.after)}:
                 raise sm.DamagedJournal(
@@ -129,7 +218,7 @@ class Shards:
                     "leaves behind; restore a copy of all their journals"
                 )
             self._end(ending)
-            states = self.ask("status")
+            states = self._ask("status", self._status)
         shortest = min(state.sequence for state in states)
         if any(state.sequence > shortest for state in states):
             if self._plan.durable_accepts and any(state.before > shortest for state in states):
@@ -137,10 +226,26 @@ class Shards:
                     f"of the shards, some have {shortest + 1} records and some more, which all of them had; restore a "
                     "copy of all their journals"
                 )
-            self.ask("rewind", shortest)
-            states = self.ask("status")
-        self.sequence, self.sound = shortest, True
+            self._ask("rewind", _done, shortest)
+            states = self._ask("status", self._status)
+        if len({(state.round, state.sequence) for state in states}) > 1:
+            raise ShardLost(f"the shards do not come to one state, but to {states!r:.300}; {self._remedy}")
+        self.sequence, self.sound, self._under_way, self._round = shortest, True, 0, newest
         return states
+
+    def _status(self, _: int, reply: Any) -> Status:
+        """Where a shard stands: where this front left it, before or after the change under way."""
+        state, last = replies.status(reply), self.sequence + self._under_way
+        if self._round is None:  # a new front knows nothing but that shards without a journal are new, too
+            if self._plan.journal is None and (state.round, state.sequence) != (self._plan.round, -1):
+                raise ValueError(f"{state}, having only just begun")
+            return state
+        # With durability "round" a host that lost its power may have lost records that were confirmed.
+        kept = self._plan.durable_accepts or self._plan.journal is None
+        possible = state.sequence in (self.sequence, last) if kept else state.sequence <= last
+        if not possible or not self._round <= state.round <= self._round + (self._under_way == 1):
+            raise ValueError(f"{state}, after record {self.sequence} of round {self._round}, which it had confirmed")
+        return state
 
     def stop(self) -> None:
         """Let go of journals and processes."""
@@ -152,6 +257,11 @@ class Shards:
                     log.debug("a shard could not be closed in peace", exc_info=True)
                 ray.kill(actor)
         self.actors = []
+
+
+def _done(_: int, reply: Any) -> None:
+    """The answer to a change says nothing."""
+    replies.nothing(reply)
 
 
 def _all_of(answers: list[Any]) -> list[Any]:

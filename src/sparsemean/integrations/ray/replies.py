@@ -1,0 +1,191 @@
+"""What a shard may answer: each reply is checked here before the front uses it.
+
+A shard that computes wrong numbers of the right form cannot be told from one that is right; anything else can, and must
+not become part of a mean. Each check returns the reply, or raises ValueError with what was found in its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+import sparsemean as sm
+from sparsemean.core import Doubles, Nothing, Summary, Taken, Tree
+from sparsemean.integrations.ray.calls import MOST, check_taken
+from sparsemean.integrations.ray.ending import Ending, Status, check_summary, is_whole
+from sparsemean.integrations.ray.usage import Usage
+
+NO_OVERFLOW = 1e70  # sums of squares below it have fourth powers that are finite, too
+
+
+def bounded(run: sm.Run) -> bool:
+    """Whether sums and means of this run are always finite, since accepted values and weights are bounded.
+
+    ``Shared`` feeds its own estimate back, which may diverge; functions and members of your own may do anything.
+    """
+    decoder, memory = run.scheme.decoder, run.scheme.memory
+    known = (Nothing, sm.SharedStable, sm.PerNode, sm.Window, sm.Hybrid, sm.Offset)
+    if type(memory) not in known or type(decoder) not in (sm.Mean, sm.Spatial):
+        return False
+    return not callable(getattr(decoder, "weighting", None))
+
+
+def nothing(reply: object) -> None:
+    """The answer to a change."""
+    if reply is not None:
+        raise ValueError(f"{_named(reply)}, not None")
+
+
+def status(reply: object) -> Status:
+    """Where the shard stands, as far as that is possible at all."""
+    if not isinstance(reply, Status):
+        raise ValueError(f"{_named(reply)}, no Status")
+    possible = is_whole(reply.round, 0, MOST) and is_whole(reply.sequence, -1, MOST)
+    if not (possible and is_whole(reply.before, -1, reply.sequence) and is_whole(reply.node_bytes, 0, MOST)):
+        raise ValueError(f"{reply!r:.200}, where no shard can stand")
+    return reply
+
+
+def summary(reply: object, like: Summary, accepted: Mapping[str, Taken], finite: bool) -> Summary:
+    """What a range adds to the round in which these were accepted."""
+    found = check_summary(reply, like)
+    weights = np.array([taken.weight for taken in accepted.values()]).reshape(len(accepted), like.weight.size)
+    if not np.array_equal(found.nodes, np.count_nonzero(weights > 0, axis=0)) or np.any(found.class_nodes < 0):
+        raise ValueError("a Summary of other nodes than the round has")
+    if not np.allclose(found.weight, weights.sum(axis=0), rtol=1e-9, atol=0.0):
+        raise ValueError("a Summary of other weights than the nodes of the round have")
+    if np.any(found.most < 0):
+        raise ValueError("a Summary with negative counts")
+    if finite:
+        _check_finite(found)
+    return found
+
+
+def _check_finite(found: Summary) -> None:
+    energies = np.concatenate([found.class_squares.ravel(), found.class_noise.ravel()])
+    if not np.all(np.isfinite(energies) & (energies >= 0.0)):
+        raise ValueError("a Summary whose sums of squares are negative or not finite")
+    if not (np.all(np.isfinite(found.fits)) and np.all(np.isfinite(found.products))):
+        raise ValueError("a Summary whose sums are not finite")
+    moments = [] if found.moments is None else list(vars(found.moments).values())
+    if np.max(energies, initial=0.0) < NO_OVERFLOW and not np.all(np.isfinite(moments)):
+        raise ValueError("a Summary whose moments are not finite")
+
+
+def vector(reply: object, size: int, finite: bool) -> Doubles:
+    """One number for each coordinate of a range."""
+    if not isinstance(reply, np.ndarray):
+        raise ValueError(f"{_named(reply)}, no array")
+    if reply.dtype != np.float64 or reply.shape != (size,):
+        raise ValueError(f"{_named(reply)}, not float64 ({size},)")
+    if finite and not np.all(np.isfinite(reply)):
+        raise ValueError("numbers that are not finite")
+    return reply
+
+
+def estimate(reply: object, round: int, nodes: tuple[str, ...], size: int, most: int, finite: bool) -> sm.Estimate:
+    """The estimate that a round with these nodes ended with, of a range; ``most`` bounds its counts."""
+    if not isinstance(reply, sm.Estimate):
+        raise ValueError(f"{_named(reply)}, no Estimate")
+    if reply.round != round or reply.nodes != nodes or not is_whole(reply.bytes, 0, MOST):
+        raise ValueError(f"an Estimate of other nodes, or of round {reply.round!r}, not {round}")
+    vector(reply.mean, size, finite)
+    counts = reply.counts
+    if not isinstance(counts, np.ndarray) or counts.dtype != np.int32 or counts.shape != (size,):
+        raise ValueError(f"an Estimate whose counts are {_named(counts)}, not int32 ({size},)")
+    if not np.all((counts >= 0) & (counts <= most)):
+        raise ValueError(f"an Estimate whose counts leave 0 to {most}")
+    numbers = (reply.error, reply.error_se, reply.rounding)
+    if not all(number is None or isinstance(number, float) for number in numbers):
+        raise ValueError("an Estimate whose errors are no numbers")
+    if reply.correlation is not None and not isinstance(reply.correlation, sm.Correlation):
+        raise ValueError(f"an Estimate whose correlation is {_named(reply.correlation)}")
+    return reply
+
+
+def last_estimate(
+    reply: object, round: int, nodes: tuple[str, ...], size: int, most: int, finite: bool
+) -> sm.Estimate | None:
+    """The same, or None after a round that was skipped."""
+    return None if reply is None else estimate(reply, round, nodes, size, most, finite)
+
+
+def ending(reply: object, like: Summary) -> Ending | None:
+    """How the last round ended; None before the first."""
+    if reply is None:
+        return None
+    if not isinstance(reply, Ending) or reply.kind not in ("close", "skip"):
+        raise ValueError(f"{_named(reply)}, no Ending")
+    if not is_whole(reply.after, -1, MOST) or not is_whole(reply.most_nodes, 1, MOST):
+        raise ValueError(f"an Ending after record {reply.after!r} with {reply.most_nodes!r} nodes at most")
+    check_summary(reply.summary, like)
+    return reply
+
+
+def roll(reply: object, round: int, blocks: int) -> tuple[Tree, list[Taken]]:
+    """All that is known but for coordinates, and who came in the open round."""
+    if not isinstance(reply, tuple) or len(reply) != 2 or not isinstance(reply[1], list):
+        raise ValueError(f"{_named(reply)}, no roll")
+    state, accepted = reply
+    if not isinstance(state, dict) or state.get("round") != round or isinstance(state["round"], bool):
+        raise ValueError(f"a roll that is not of round {round}")
+    for taken in accepted:
+        try:
+            check_taken(taken, round, blocks)
+        except sm.PayloadError as wrong:
+            raise ValueError(f"a roll with an entry that is none: {wrong}") from None
+    if len({taken.receipt.node for taken in accepted}) < len(accepted):
+        raise ValueError("a roll that names a node twice")
+    _check_state(state, blocks)
+    return state, accepted
+
+
+def _check_state(state: dict[str, Any], blocks: int) -> None:
+    """The shapes that ``Rounds.restore`` takes for granted."""
+    known, basis, closed = (state.get(name) for name in ("known", "basis", "closed"))
+    if not (isinstance(known, dict) and isinstance(basis, dict) and isinstance(closed, dict)):
+        raise ValueError("a roll without what is known of nodes")
+    due: list[tuple[Any, type[np.generic], tuple[int, ...]]] = [
+        (state.get("likeness"), np.float64, (blocks,)),
+        (known.get("weights"), np.float64, (len(known["nodes"]), blocks)),
+        (basis.get("numbers"), np.int64, (len(basis["nodes"]),)),
+        (closed.get("weights"), np.float64, (len(closed["nodes"]), blocks)),
+    ]
+    digests = closed.get("digests")
+    if not isinstance(digests, list) or len(digests) != len(closed["nodes"]):
+        raise ValueError("a roll without the digest of each payload of the last round")
+    if closed["nodes"]:
+        due.append((closed.get("numbers"), np.int64, (len(closed["nodes"]), 2)))
+    for array, kind, shape in due:
+        if not isinstance(array, np.ndarray) or array.dtype != kind or array.shape != shape:
+            raise ValueError(f"a roll with {_named(array)} in place of {np.dtype(kind)} {shape}")
+        if not np.all(np.isfinite(array)):
+            raise ValueError("a roll with numbers that are not finite")
+    for held in (known, basis, closed):
+        if not all(isinstance(node, str) for node in held["nodes"]) or len(set(held["nodes"])) < len(held["nodes"]):
+            raise ValueError("a roll whose nodes have no names, or have one twice")
+
+
+def digest(reply: object) -> str:
+    """Some letters."""
+    if not isinstance(reply, str) or not reply:
+        raise ValueError(f"{_named(reply)}, no digest")
+    return reply
+
+
+def usage(reply: object, lo: int, hi: int) -> Usage:
+    """What a shard of [lo, hi) takes."""
+    if not isinstance(reply, Usage) or (reply.lo, reply.hi) != (lo, hi):
+        raise ValueError(f"{_named(reply)}, no Usage of [{lo}, {hi})")
+    if not all(is_whole(number, 0, MOST) for number in (reply.nodes, reply.arrays, reply.peak)):
+        raise ValueError(f"{reply!r:.200}")
+    return reply
+
+
+def _named(reply: object) -> str:
+    """What it is, in a few words however large it is."""
+    if isinstance(reply, np.ndarray):
+        return f"an array {reply.dtype} {reply.shape}"
+    return "None" if reply is None else f"{type(reply).__name__} {reply!r:.60}"

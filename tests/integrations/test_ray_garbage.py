@@ -1,0 +1,319 @@
+"""Calls that cannot be right: a shard refuses them with a typed error, and its state and its journal are as before."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import sparsemean as sm
+from sparsemean.core import Offer, Summary
+
+pytest.importorskip("ray", reason="Ray is not installed: pip install 'sparsemean[ray]'")
+
+from sparsemean.integrations.ray.ending import Ending
+from sparsemean.integrations.ray.pieces import Piece, Sent, pieces
+from sparsemean.integrations.ray.ranges import Plan, ShardLost
+from sparsemean.integrations.ray.shard import Shard
+from sparsemean.journal import contents, faults
+
+DIM, SHARD = 20_000, 1  # of three shards, the one in the middle
+SCHEMES = {
+    "seeded": sm.named("rand-k-temporal", k=0.05),
+    "listed": sm.named("top-k", k=0.05),
+    "several": sm.named("rand-k-spatial-adaptive", k=(0.05, 0.02), values="int8"),
+    "all": sm.named("identity"),
+    "in step": sm.named("diana", k=0.05),
+}
+Bad = tuple[Callable[[Piece], Any], type[sm.SparseMeanError]]
+
+replace: Any = dataclasses.replace  # also by what a type checker would refuse
+
+
+def taken(**changes: Any) -> Callable[[Piece], Piece]:
+    return lambda piece: replace(piece, taken=replace(piece.taken, **changes))
+
+
+def receipt(**changes: Any) -> Callable[[Piece], Piece]:
+    return lambda piece: replace(piece, taken=replace(piece.taken, receipt=replace(piece.taken.receipt, **changes)))
+
+
+def sent(change: Callable[[Sent], Any]) -> Callable[[Piece], Piece]:
+    return lambda piece: replace(piece, sent=(change(piece.sent[0]), *piece.sent[1:]))
+
+
+def values(change: Callable[[Any], Any]) -> Callable[[Piece], Piece]:
+    return sent(lambda of: replace(of, values=change(of.values)))
+
+
+def with_nan(array: Any) -> Any:
+    return np.where(np.arange(array.size) == 3, np.nan, array).astype(array.dtype)
+
+
+BAD_PIECES: dict[str, Bad] = {
+    "no piece": (lambda piece: {"node": "b"}, sm.MalformedPayload),
+    "none": (lambda piece: None, sm.MalformedPayload),
+    "no description": (lambda piece: replace(piece, taken=None), sm.MalformedPayload),
+    "no receipt": (taken(receipt=("b", 0, "00")), sm.MalformedPayload),
+    "no name": (receipt(node=7), sm.MalformedPayload),
+    "empty name": (receipt(node=""), sm.MalformedPayload),
+    "digest of bytes": (receipt(digest=b"00"), sm.MalformedPayload),
+    "receipt of another round": (receipt(round=0), sm.WrongRound),
+    "weight of another shape": (taken(weight=np.ones(2)), sm.MalformedPayload),
+    "weight of another type": (taken(weight=np.ones(1, np.float32)), sm.MalformedPayload),
+    "weight is a number": (taken(weight=1.0), sm.MalformedPayload),
+    "negative weight": (taken(weight=-np.ones(1)), sm.MalformedPayload),
+    "weight is NaN": (taken(weight=np.array([np.nan])), sm.MalformedPayload),
+    "size is text": (taken(bytes="many"), sm.MalformedPayload),
+    "basis beyond 64 bits": (taken(basis=1 << 64), sm.MalformedPayload),
+    "afresh is text": (lambda piece: replace(piece, afresh="yes"), sm.MalformedPayload),
+    "unknown encoder": (lambda piece: replace(piece, choice=9), sm.MalformedPayload),
+    "unchanged, which it cannot say": (lambda piece: replace(piece, choice=-1, sent=()), sm.MalformedPayload),
+    "no parts": (lambda piece: replace(piece, sent=()), sm.MalformedPayload),
+    "a part too many": (lambda piece: replace(piece, sent=piece.sent * 2), sm.MalformedPayload),
+    "parts in a list": (lambda piece: replace(piece, sent=list(piece.sent)), sm.MalformedPayload),
+    "part of another type": (sent(lambda of: (of.values, of.noise, of.at)), sm.MalformedPayload),
+    "values in a list": (values(lambda array: array.tolist()), sm.MalformedPayload),
+    "values of another type": (values(lambda array: array.astype(np.float64)), sm.MalformedPayload),
+    "values in a column": (values(lambda array: array[:, None]), sm.MalformedPayload),
+    "one value for all": (values(lambda array: array[:1]), sm.MalformedPayload),
+    "a value too few": (values(lambda array: array[:-1]), sm.MalformedPayload),
+    "a value too many": (values(lambda array: np.append(array, array[:1])), sm.MalformedPayload),
+    "a value is NaN": (values(with_nan), sm.MalformedPayload),
+    "noise is text": (sent(lambda of: replace(of, noise="some")), sm.MalformedPayload),
+    "noise is NaN": (sent(lambda of: replace(of, noise=np.nan)), sm.MalformedPayload),
+    "negative noise": (sent(lambda of: replace(of, noise=np.full(of.values.size, -1.0))), sm.MalformedPayload),
+    "noise of another length": (sent(lambda of: replace(of, noise=np.ones(3))), sm.MalformedPayload),
+    "coordinates of another type": (sent(lambda of: replace(of, at=of.values)), sm.MalformedPayload),
+    "coordinates of another length": (sent(lambda of: replace(of, at=np.arange(3))), sm.MalformedPayload),
+}
+
+
+def listed(change: Callable[[Any], Any]) -> Callable[[Piece], Piece]:
+    return sent(lambda of: replace(of, at=change(of.at)))
+
+
+BAD_LISTS: dict[str, Bad] = {
+    "not listed": (listed(lambda at: None), sm.MalformedPayload),
+    "below the range": (listed(lambda at: np.append(0, at[1:])), sm.MalformedPayload),
+    "beyond the range": (listed(lambda at: np.append(at[:-1], DIM - 1)), sm.MalformedPayload),
+    "negative": (listed(lambda at: at - DIM), sm.MalformedPayload),
+    "twice": (listed(lambda at: np.append(at[:1], at[:-1])), sm.MalformedPayload),
+    "backwards": (listed(lambda at: at[::-1]), sm.MalformedPayload),
+}
+
+
+class Standing:
+    """A shard in its second round, with node "a" in it; the piece of node "b" is to come."""
+
+    def __init__(self, scheme: sm.Scheme, journal: Path | None) -> None:
+        self.run, self.journal = sm.Run(scheme, DIM, seed=3), journal
+        folder = None if journal is None else str(journal)
+        self.plan = Plan(self.run, 3, "drop", 0, 1 << 16, folder, True, None)
+        self.server, self.shard = sm.Server(self.run), Shard(self.plan, SHARD)
+        self.clients = {node: sm.Client(self.run, node) for node in "ab"}
+        for node in "ab":
+            self.take(self.piece(node))
+        self.end()
+        self.last = self.piece("a")
+        self.take(self.last)
+
+    def piece(self, node: str) -> Piece:
+        blob = self.clients[node].encode(np.cos(np.arange(DIM)), self.server.round)
+        offer: Offer = self.server._offer(self.server._rounds, node, blob, 1.0)
+        self.server._rounds.check_basis(offer)
+        cut = pieces(self.run, self.plan.bounds, *self.server._rounds.taken(offer), offer.payload)[SHARD]
+        if node == "a" or self.server.round == 0:
+            self.clients[node].delivered(self.server.accept(node, blob))
+        return cut
+
+    @property
+    def sequence(self) -> int:
+        return self.shard.status().sequence
+
+    def take(self, piece: Piece) -> None:
+        self.shard.accept(self.sequence, self.shard.status().round, [piece])
+
+    def ending(self) -> Ending:
+        return Ending(self.sequence, "close", self.shard.summary(self.sequence), 1000)
+
+    def end(self) -> None:
+        self.shard.end(self.ending())
+        self.server.close_round()
+
+    def state(self) -> tuple[Any, ...]:
+        held = self.shard.status(), self.shard.digest(), [each.receipt.node for each in self.shard.roll()[1]]
+        if self.journal is None:
+            return held
+        folder = self.journal / f"shard-00{SHARD}"
+        return *held, faults(folder), contents(folder)
+
+    def reopened(self) -> str:
+        """The digest of a new process that has nothing but the journal."""
+        self.shard.close()
+        self.shard = Shard(self.plan, SHARD)
+        return self.shard.digest()
+
+
+@pytest.fixture(params=["in memory", "journal"])
+def journal(request: pytest.FixtureRequest, tmp_path: Path) -> Path | None:
+    return tmp_path if request.param == "journal" else None
+
+
+def refusal(standing: Standing, call: Callable[[], object]) -> type[Exception] | str:
+    """The error that the call raises, twice, or what it did in its place."""
+    before = standing.state()
+    found: set[type[Exception]] = set()
+    for _ in range(2):
+        try:
+            call()
+        except sm.SparseMeanError as refused:
+            found.add(type(refused))
+        else:
+            return "it was not refused"
+        if standing.state() != before:
+            return "something changed"
+    (error,) = found
+    return error
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_a_piece_that_cannot_be_right_is_refused_before_it_is_written_or_counted(
+    scheme: str, journal: Path | None
+) -> None:
+    standing = Standing(SCHEMES[scheme], journal)
+    shard, good, at = standing.shard, standing.piece("b"), standing.sequence
+    bad = {**BAD_PIECES, **(BAD_LISTS if scheme == "listed" else {})}
+    found = {name: refusal(standing, partial(shard.accept, at, 1, [change(good)])) for name, (change, _) in bad.items()}
+    assert found == {name: error for name, (_, error) in bad.items()}
+    standing.take(good)
+    assert [each.receipt.node for each in shard.roll()[1]] == ["a", "b"]
+    standing.end()
+    if journal is not None:
+        digest = shard.digest()
+        assert standing.reopened() == digest
+    standing.shard.close()
+
+
+def test_a_good_piece_beside_a_bad_one_is_not_counted_either(journal: Path | None) -> None:
+    standing = Standing(SCHEMES["all"], journal)
+    good, at = standing.piece("b"), standing.sequence
+    bad = values(with_nan)(receipt(node="c")(good))
+    for both in ([good, bad], [bad, good]):
+        assert refusal(standing, partial(standing.shard.accept, at, 1, both)) is sm.MalformedPayload
+    standing.shard.close()
+
+
+def test_pieces_of_another_round_or_of_a_node_that_came_are_refused(journal: Path | None) -> None:
+    standing = Standing(SCHEMES["seeded"], journal)
+    shard, good, at = standing.shard, standing.piece("b"), standing.sequence
+    for round in (0, 2, -1, None, "1"):
+        assert refusal(standing, lambda: shard.accept(at, round, [good])) is sm.WrongRound  # type: ignore[arg-type]  # noqa: B023
+    assert refusal(standing, lambda: shard.accept(at, 1, [good, good])) is sm.ConflictingPayload
+    assert refusal(standing, lambda: shard.accept(at, 1, [standing.last])) is sm.ConflictingPayload
+    garbage: tuple[Any, ...] = (None, [], good, "pieces", 7)
+    for given in garbage:
+        assert refusal(standing, lambda: shard.accept(at, 1, given)) is sm.MalformedPayload  # type: ignore[arg-type]  # noqa: B023
+    for after in (None, "1", at + 7, -2, 1.5):
+        assert refusal(standing, lambda: shard.accept(after, 1, [good])) is ShardLost  # type: ignore[arg-type]  # noqa: B023
+    shard.close()
+
+
+def test_a_repeated_call_must_repeat_what_was_done(journal: Path | None) -> None:
+    """Ray may run a call twice; but another call is not taken for the one that was done."""
+    standing = Standing(SCHEMES["seeded"], journal)
+    shard, good = standing.shard, standing.piece("b")
+    ending, at = standing.ending(), standing.sequence
+    assert refusal(standing, lambda: shard.accept(at - 1, 1, [good])) is sm.ConflictingPayload  # "a" came last, not "b"
+    assert refusal(standing, lambda: shard.end(replace(ending, after=at - 1))) is sm.InvalidInput
+    shard.accept(at, 1, [good])
+    before = standing.state()
+    shard.accept(at, 1, [good])
+    assert standing.state() == before
+    shard.close()
+
+
+def other(name: str, change: Callable[[Any], Any]) -> Callable[[Ending], Any]:
+    return lambda ending: replace(
+        ending, summary=replace(ending.summary, **{name: change(getattr(ending.summary, name))})
+    )
+
+
+BAD_ENDINGS: dict[str, Callable[[Ending], Any]] = {
+    "none": lambda ending: None,
+    "a tree": lambda ending: ending.tree(),
+    "another kind": lambda ending: replace(ending, kind="stop"),
+    "no summary": lambda ending: replace(ending, summary=None),
+    "room is text": lambda ending: replace(ending, most_nodes="all"),
+    "no room": lambda ending: replace(ending, most_nodes=0),
+    "record is text": lambda ending: replace(ending, after="last"),
+    "more nodes": other("class_nodes", lambda array: array + 1),
+    "more weight": other("weight", lambda array: array * 2),
+    "weight of another shape": other("weight", lambda array: np.repeat(array, 2)),
+    "squares of another shape": other("class_squares", lambda array: array[0]),
+    "squares of another type": other("class_squares", lambda array: array.astype(np.float32)),
+    "noise is a number": other("class_noise", lambda array: 0.0),
+    "fits of another shape": other("fits", lambda array: np.ones((2, 1))),
+    "no moments": other("moments", lambda moments: None),
+    "moments in a tuple": other("moments", lambda moments: tuple(vars(moments).values())),
+    "moments of another shape": other("moments", lambda moments: replace(moments, q=np.ones(5))),
+}
+
+
+@pytest.mark.parametrize("kind", ["close", "skip"])
+@pytest.mark.parametrize("scheme", ["seeded", "several", "in step"])
+def test_an_end_that_cannot_be_right_is_refused_before_anything_changes(
+    scheme: str, kind: Any, journal: Path | None
+) -> None:
+    standing = Standing(SCHEMES[scheme], journal)
+    good = replace(standing.ending(), kind=kind)
+    found = {name: refusal(standing, partial(standing.shard.end, bad(good))) for name, bad in BAD_ENDINGS.items()}
+    assert found == dict.fromkeys(BAD_ENDINGS, sm.InvalidInput)
+    standing.shard.end(good)
+    assert standing.shard.status().round == 2
+    if journal is not None:
+        digest = standing.shard.digest()
+        assert standing.reopened() == digest
+    standing.shard.close()
+
+
+def test_nodes_and_records_that_cannot_be_are_refused(journal: Path | None) -> None:
+    standing = Standing(SCHEMES["seeded"], journal)
+    shard, at = standing.shard, standing.sequence
+    for node in (None, "", 7, ["a"]):
+        assert refusal(standing, lambda: shard.forget(at, 1, node)) is sm.InvalidInput  # type: ignore[arg-type]  # noqa: B023
+    assert refusal(standing, lambda: shard.forget(at, 1, "a")) is sm.InvalidInput  # who is in the open round
+    assert refusal(standing, lambda: shard.forget(at, 0, "b")) is sm.InvalidInput
+    assert refusal(standing, lambda: shard.remembered(["a"])) is sm.InvalidInput  # type: ignore[arg-type]
+    error: type[Exception] = ShardLost if journal is None else sm.InvalidInput
+    for sequence in (None, "0", at + 1, -2, 0):  # the last of which is in a round that has ended
+        assert refusal(standing, lambda: shard.rewind(sequence)) is error  # type: ignore[arg-type]  # noqa: B023
+    shard.close()
+
+
+def test_a_shard_that_fails_while_it_adds_up_is_not_used_again(journal: Path | None, monkeypatch: Any) -> None:
+    """Half of the pieces may be in the totals then, and would be added once more."""
+    standing = Standing(SCHEMES["seeded"], journal)
+    shard, whole = standing.shard, standing.ending().summary
+    assert isinstance(whole, Summary)
+    standing.take(standing.piece("b"))
+    rounds = shard._held()
+    monkeypatch.setattr(rounds.memory, "take", _fails)
+    with pytest.raises(MemoryError):
+        shard.summary(standing.sequence)
+    if journal is None:
+        with pytest.raises(ShardLost, match="in the middle of a change"):
+            shard.summary(0)
+    else:
+        assert shard.summary(standing.sequence).nodes.tolist() == [2]
+        assert shard.summary(standing.sequence).weight.tolist() == [2.0]
+    shard.close()
+
+
+def _fails(_: object) -> None:
+    raise MemoryError
