@@ -127,6 +127,9 @@ def test_an_estimate_that_was_not_delivered_is_returned_by_the_next_close(tmp_pa
         with pytest.raises(KeyboardInterrupt):
             server.close_round()
         assert server.round == 1
+        last = server.last_estimate()
+        assert last is not None
+        assert last.mean.tolist() == expected.mean.tolist()
         again = server.close_round()
         assert (again.round, again.mean.tolist()) == (0, expected.mean.tolist())
         with pytest.raises(sm.TooFewNodes):

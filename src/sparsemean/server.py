@@ -466,13 +466,16 @@ class Server:
     def last_estimate(self) -> Estimate | None:
         """The estimate of the round that ended last, from the journal: for whoever did not live to get it.
 
-        None without a journal, before the first round has ended, and after one that was skipped.
+        None before the first round has ended, and after one that was skipped. Without a journal, None but for the round
+        whose ``close_round`` was interrupted when it had ended the round, until the next round ends.
         """
         return self._alone(self._last_estimate)
 
     def _last_estimate(self) -> Estimate | None:
         self._sound()
-        return None if self._journal is None else self._journal.last_estimate()
+        if self._journal is not None:
+            return self._journal.last_estimate()
+        return self._undelivered[0].estimate if self._undelivered else None
 
     def digest(self) -> str:
         """Changes with any part of the server's state; the same with and without a journal."""

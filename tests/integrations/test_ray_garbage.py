@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -12,10 +13,11 @@ import numpy as np
 import pytest
 
 import sparsemean as sm
-from sparsemean.core import Offer, Summary
+from sparsemean.core import Offer, Rounds, Summary
 
 pytest.importorskip("ray", reason="Ray is not installed: pip install 'sparsemean[ray]'")
 
+from sparsemean.integrations.ray import replies
 from sparsemean.integrations.ray.ending import Ending
 from sparsemean.integrations.ray.pieces import Piece, Sent, pieces
 from sparsemean.integrations.ray.ranges import Plan, ShardLost
@@ -317,3 +319,40 @@ def test_a_shard_that_fails_while_it_adds_up_is_not_used_again(journal: Path | N
 
 def _fails(_: object) -> None:
     raise MemoryError
+
+
+@pytest.mark.parametrize("magnitude", [1.0, 1e97, 0.0])
+@pytest.mark.parametrize("name", sm.names())
+def test_no_honest_answer_is_taken_for_garbage_however_large_the_values(name: str, magnitude: float) -> None:
+    ratio: dict[str, Any] = {"ratio": 2.0} if name.endswith("-opt") else {}
+    run = sm.Run(sm.named(name, k=0.02, values="float64", **ratio), DIM, seed=3, blocks=(5_000, 15_000))
+    plan = Plan(run, 2, "drop", 0, 1 << 16, None, True, None)
+    server, found = sm.Server(run), [Shard(plan, number) for number in range(2)]
+    clients = {node: sm.Client(run, node) for node in "abc"}
+    weights = {"a": [1e30, 0.0], "b": [1e-30, 0.0], "c": [0.0, 0.0]}  # nobody speaks for the second layer
+    like, finite = Rounds(run, "drop", 0, 0, None, 0, 0).summary(), replies.bounded(run)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", sm.DivergenceWarning)
+        for round in range(3):
+            for node, client in clients.items():
+                blob = client.encode(magnitude * np.cos(np.arange(DIM) + round), round)
+                offer = server._offer(server._rounds, node, blob, weights[node])
+                cut = pieces(run, plan.bounds, *server._rounds.taken(offer), offer.payload)
+                for shard, piece in zip(found, cut, strict=True):
+                    shard.accept(shard.status().sequence, round, [piece])
+                client.delivered(server.accept(node, blob, weights[node]))
+            at, accepted = found[0].status().sequence, server._rounds.accepted
+            told = [replies.summary(shard.summary(at), like, accepted, finite) for shard in found]
+            ending = Ending(at, "close", told[0] + told[1], 100)
+            for number, shard in enumerate(found):
+                shard.end(ending)
+                lo, hi = plan.range(number)
+                most = 3 * max(map(len, run.layouts))
+                replies.estimate(shard.result(), round, tuple("abc"), hi - lo, most, finite)
+                assert replies.ending(shard.ending(), like) is ending
+                replies.status(shard.status())
+                _, rest = replies.roll(shard.roll(), round + 1, 2)
+                assert rest == []
+                replies.vector(shard.remembered("a"), hi - lo, finite)
+                replies.usage(shard.usage(), lo, hi)
+            server.close_round()

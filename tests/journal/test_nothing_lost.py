@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import multiprocessing
 import os
@@ -204,6 +205,26 @@ def test_a_folder_that_is_used_for_something_else_is_refused(tmp_path, name):
     with pytest.raises(sm.InvalidInput, match=f"holds '{name}' and no journal"):
         sm.Server(RUN, journal=tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+def test_a_journal_of_which_only_the_head_is_left_has_lost_its_log(tmp_path):
+    played(sm.Server(RUN, journal=tmp_path), 1).close()
+    for path in tmp_path.iterdir():
+        if path.name not in ("head", "lock"):
+            path.unlink()
+    before = files(tmp_path)
+    with pytest.raises(sm.DamagedJournal, match="lost its log"):
+        sm.Server(RUN, journal=tmp_path)
+    assert files(tmp_path) == before
+
+
+def test_a_server_that_nobody_closed_gives_its_lock_back(tmp_path):
+    server = played(sm.Server(RUN, journal=tmp_path), 1)
+    digest = server.digest()
+    del server
+    gc.collect()
+    with sm.Server(RUN, journal=tmp_path) as again:
+        assert again.digest() == digest
 
 
 def test_what_systems_put_into_folders_does_not_matter(tmp_path):

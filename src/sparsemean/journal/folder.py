@@ -25,14 +25,15 @@ def check_files(folder: Path) -> None:
     names = {path.name for path in folder.iterdir() if not NO_MATTER.fullmatch(path.name)}
     if LOG not in names:
         check_no_state(folder)
-        others = sorted(names - {LOCK, head.NAME, f"{LOG}-wal", f"{LOG}-shm"})
+        others = sorted(names - {LOCK, f"{LOG}-wal", f"{LOG}-shm"})
         if others:
             raise InvalidInput(f"{folder} holds {others[0]!r} and no journal; give a folder for the journal alone")
 
 
 def check_no_state(folder: Path) -> None:
-    """Refuse a folder that has states or rows; its log knows nothing of them."""
-    if any(STATES.fullmatch(path.name) or path.suffix == ROWS for path in folder.iterdir()):
+    """Refuse a folder that has a head, states or rows, which come after the log."""
+    names = [path.name for path in folder.iterdir()]
+    if any(name == head.NAME or STATES.fullmatch(name) or name.endswith(ROWS) for name in names):
         raise DamagedJournal(NO_LOG.format(folder))
 
 

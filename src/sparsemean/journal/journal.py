@@ -74,6 +74,8 @@ class Journal:
                 check_files(folder)
                 self._lock = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
                 self._inode = inode(folder)
+                self._unlocking = weakref.finalize(self, os.close, self._lock)  # also where nobody closes the server
+                self._unlocking.atexit = False
             undo.callback(self._unlock)
             _lock(self._lock, folder)
             _opened.add(self)
@@ -121,7 +123,7 @@ class Journal:
     def _unlock(self) -> None:
         if os.getpid() == self._process:  # a forked process has closed its own already
             _opened.discard(self)
-            os.close(self._lock)
+            self._unlocking()
 
     def check_process(self) -> None:
         """Refuse a process that was forked from the one that opened the journal."""
@@ -261,8 +263,11 @@ class Journal:
     def _read_state(self, sequence: int) -> Tree:
         blob = state_bytes(self._folder, sequence)
         if blob is None:
-            raise DamagedJournal(f"the state after record {sequence} is missing; restore a copy of it")
-        return read_tree(blob)
+            raise DamagedJournal(f"the state after record {sequence} is missing; restore a copy of the journal")
+        try:
+            return read_tree(blob)
+        except DamagedJournal as error:
+            raise DamagedJournal(f"{self._state(sequence)}: {error}; restore a copy of the journal") from None
 
     def _check_folder(self) -> None:
         """The lock is on a folder, and all else goes by its name: it must still be the same one."""
@@ -289,8 +294,7 @@ _left_alone: list[object] = []
 def _in_forked_process() -> None:
     """The lock, and the database, are the parent's: let go of the one, and never touch the other."""
     for journal in list(_opened):
-        with suppress(OSError):
-            os.close(journal._lock)
+        journal._unlocking()
         _left_alone.append(vars(journal).get("_log"))
 
 

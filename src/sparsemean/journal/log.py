@@ -284,6 +284,7 @@ def guarded(done: str) -> Iterator[None]:
     except sqlite3.DatabaseError as error:
         # The last eight bits are the kind of error. SQLite calls it damage, too, when the disk fails to read.
         kind = DamagedJournal if getattr(error, "sqlite_errorcode", 0) & 0xFF in DAMAGE else JournalError
-        raise kind(f"the journal could not be {done}: {error}; nothing was changed") from error
+        remedy = "restore a copy of it" if kind is DamagedJournal else "nothing was changed"
+        raise kind(f"the journal could not be {done}: {error}; {remedy}") from error
     except OSError as error:
         raise JournalError(f"the journal could not be {done}: {error}; nothing was changed") from error

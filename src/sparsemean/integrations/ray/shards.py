@@ -49,6 +49,7 @@ class Shards:
         self.sequence, self.sound = -1, False
         self._round: int | None = None  # the open round, once the shards have agreed on one
         self._under_way = 0  # records of the change that some shards may have made, and others not
+        self._ending = False  # whether that change ends the round
 
     def _ask(self, method: str, check: Check, *arguments: Any) -> list[Any]:
         """The answer of every shard."""
@@ -113,7 +114,7 @@ class Shards:
         self._changed(records)
 
     def _changed(self, records: int) -> None:
-        self.sequence, self.sound, self._under_way = self.sequence + records, True, 0
+        self.sequence, self.sound, self._under_way, self._ending = self.sequence + records, True, 0, False
 
     def summary(self, accepted: Mapping[str, Taken]) -> Summary:
         """What all ranges together know of the open round, in which these were accepted."""
@@ -133,7 +134,7 @@ class Shards:
 
     def end(self, kind: Kind, summary: Summary, most_nodes: int) -> None:
         """End the round in all shards."""
-        self.sound, self._under_way = False, 1
+        self.sound, self._under_way, self._ending = False, 1, True
         self._end(Ending(self.sequence, kind, summary, most_nodes))
         self._changed(1)
         self._round = None if self._round is None else self._round + 1
@@ -230,7 +231,8 @@ class Shards:
             states = self._ask("status", self._status)
         if len({(state.round, state.sequence) for state in states}) > 1:
             raise ShardLost(f"the shards do not come to one state, but to {states!r:.300}; {self._remedy}")
-        self.sequence, self.sound, self._under_way, self._round = shortest, True, 0, newest
+        self.sequence, self._round = shortest, newest
+        self.sound, self._under_way, self._ending = True, 0, False
         return states
 
     def _status(self, _: int, reply: Any) -> Status:
@@ -243,7 +245,7 @@ class Shards:
         # With durability "round" a host that lost its power may have lost records that were confirmed.
         kept = self._plan.durable_accepts or self._plan.journal is None
         possible = state.sequence in (self.sequence, last) if kept else state.sequence <= last
-        if not possible or not self._round <= state.round <= self._round + (self._under_way == 1):
+        if not possible or not self._round <= state.round <= self._round + self._ending:
             raise ValueError(f"{state}, after record {self.sequence} of round {self._round}, which it had confirmed")
         return state
 
