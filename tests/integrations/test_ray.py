@@ -42,7 +42,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Found:
         if not results.exists():
             environment = {**os.environ, "RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
             command = [*alone(), sys.executable, str(SESSION)]
-            done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=480, check=False)
+            done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=900, check=False)
             results.write_text(json.dumps([done.returncode, done.stdout, done.stderr]))
     code, out, said = json.loads(results.read_text())
     assert code == 0, said

@@ -26,7 +26,8 @@ def survey(folder: Path, binding: dict[str, Any] | None = None) -> bool:
     """
     if not (folder / LOG).is_file():
         return False
-    if not (folder / LOG).stat().st_size:
+    # With a rollback journal beside it, its first server died before it had switched to a write-ahead log.
+    if not (folder / LOG).stat().st_size or (folder / f"{LOG}-journal").exists():
         check_no_state(folder)
         return False
     with closing(Log(folder, reading=True)) as held:
