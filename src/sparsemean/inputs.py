@@ -139,4 +139,10 @@ def journal_folder(journal: Path | str) -> Path:
     """Where a journal is to be, whatever the current folder will be later."""
     if not isinstance(journal, Path | str) or not str(journal) or "\0" in str(journal):
         raise InvalidInput(f"a journal is the path of a folder, got {journal!r}")
-    return Path(journal).absolute()
+    try:
+        folder = Path(journal).expanduser().absolute()
+    except RuntimeError as unknown:  # ~somebody
+        raise InvalidInput(f"{journal} cannot be found: {unknown}; give the whole path of the journal") from None
+    if folder.exists() and not folder.is_dir():
+        raise InvalidInput(f"{folder} is a file; a journal is a folder")
+    return folder

@@ -341,3 +341,16 @@ def test_what_cannot_be_read_is_damage_and_no_other_error(tmp_path):
         for look in (contents, lambda folder: sm.Server(RUN, journal=folder).close()):
             with suppress(sm.JournalError):
                 look(copy)
+
+
+def test_a_journal_that_is_a_file_is_refused_and_a_home_folder_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("precious")
+    with pytest.raises(sm.InvalidInput, match="is a file; a journal is a folder"):
+        sm.Server(RUN, journal=tmp_path / "file")
+    with pytest.raises(sm.InvalidInput, match="give the whole path"):
+        sm.Server(RUN, journal="~nobody-of-this-name/journal")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    played(sm.Server(RUN, journal="~/journal"), 1).close()
+    assert contents(tmp_path / "journal").open_round == 1

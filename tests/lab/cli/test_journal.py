@@ -90,7 +90,7 @@ def test_names_of_nodes_have_no_effect_on_the_terminal(tmp_path):
 
 def test_verify_says_that_all_is_whole_and_what_is_not(server, tmp_path):
     whole = sparsemean("verify", tmp_path / "journal")
-    assert (whole.returncode, whole.stdout.strip()) == (0, "every record is whole"), whole.stderr
+    assert (whole.returncode, whole.stdout.strip()) == (0, "every record, state and row is whole"), whole.stderr
     server.close()
     (state,) = (tmp_path / "journal").glob("*.state")
     state.write_bytes(state.read_bytes()[:-1])
@@ -115,7 +115,7 @@ def test_the_folder_of_a_server_in_shards_is_shown_and_checked_shard_by_shard(se
     shown = sparsemean("inspect", tmp_path / "shards")
     assert shown.stdout.count("nodes known") == 2, shown.stderr
     assert len(json.loads(sparsemean("inspect", tmp_path / "shards", "--json").stdout)) == 2
-    assert sparsemean("verify", tmp_path / "shards").stdout.strip() == "every record is whole"
+    assert sparsemean("verify", tmp_path / "shards").stdout.strip() == "every record, state and row is whole"
     (state,) = (tmp_path / "shards" / "shard-001").glob("*.state")
     state.write_bytes(state.read_bytes()[:-1])
     damaged = sparsemean("verify", tmp_path / "shards")

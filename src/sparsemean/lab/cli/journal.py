@@ -59,4 +59,4 @@ def verify_command(journal: Path = JOURNAL) -> None:
         typer.echo(plain(fault if each == journal else f"{each.name}: {fault}"))
     if found:
         raise typer.Exit(1)
-    typer.echo("every record is whole")
+    typer.echo("every record, state and row is whole")
