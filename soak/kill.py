@@ -31,8 +31,8 @@ import numpy as np
 from cases.runs import Case, Step, cases, steps
 
 import sparsemean as sm
-from sparsemean.fingerprint import fingerprint
 from sparsemean.journal import faults
+from sparsemean.server.fingerprint import fingerprint
 from sparsemean.wire.frame import frame_digest
 
 OPENING, LATER, INSIDE = "opening", "some time later", "inside"

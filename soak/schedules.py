@@ -37,8 +37,8 @@ from hypothesis.stateful import (
 
 import sparsemean as sm
 from sparsemean.errors import OutOfStep, SparseMeanError
-from sparsemean.fingerprint import fingerprint
 from sparsemean.journal import journal as journal_module
+from sparsemean.server.fingerprint import fingerprint
 
 DIM, NAMES, CAP = 24, ("a", "b", "c", "d", "e"), 3
 SCHEMES = {

@@ -12,11 +12,12 @@ import pytest
 
 import sparsemean as sm
 from sparsemean import checks
-from sparsemean.decoders import Belief
-from sparsemean.encoders import Facts, State, Stateful
-from sparsemean.payload import Doubles, Floats, Layout, Part, Payload
+from sparsemean._types import Doubles, Floats
+from sparsemean.decoding.decoders import Belief
+from sparsemean.decoding.totals import RoundTotals
+from sparsemean.encoders import EncoderFacts, State, Stateful
+from sparsemean.payload import Layout, Part, Payload
 from sparsemean.sampling import Key
-from sparsemean.totals import RoundTotals
 
 DIM, TRIALS = 16, 200
 OPTIONS: dict[str, dict[str, Any]] = {"rand-k-spatial-opt": {"ratio": 3.0}}
@@ -57,7 +58,7 @@ class Tampered(sm.Encoder):
         return sm.RandK(self.k)
 
     @property
-    def facts(self) -> Facts:
+    def facts(self) -> EncoderFacts:
         return replace(self._honest.facts, unbiased=self.fault != "modest")
 
     def layout(self, dim: int) -> tuple[Layout, ...]:
@@ -173,8 +174,8 @@ class Forgetful(Stateful):
     calls: ClassVar = {"count": 0}
 
     @property
-    def facts(self) -> Facts:
-        return Facts(raw=False, uniform=False, unbiased=False)
+    def facts(self) -> EncoderFacts:
+        return EncoderFacts(raw=False, uniform=False, unbiased=False)
 
     def layout(self, dim: int) -> tuple[Layout, ...]:
         return (Layout("all", dim),)

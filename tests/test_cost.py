@@ -10,13 +10,13 @@ import numpy.typing as npt
 import pytest
 
 import sparsemean as sm
-from sparsemean.blocks import Blocks
+from sparsemean.decoding.totals import RoundTotals
 from sparsemean.kernels import sample
 from sparsemean.kernels.carry import carry_numpy, put_numpy
 from sparsemean.memory import table
 from sparsemean.memory.rows import Row
 from sparsemean.payload import Part
-from sparsemean.totals import RoundTotals
+from sparsemean.payload.blocks import Blocks
 
 NODES, DIM, K = 20, 40_000, 10
 
@@ -55,7 +55,7 @@ def _plain_loops(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def rows(server: sm.Server) -> list[Row]:
     memory = server._rounds.memory
-    assert isinstance(memory, table.Table)
+    assert isinstance(memory, table.RowTable)
     return list(memory._rows.values())
 
 
@@ -76,7 +76,7 @@ class Network:
         self.vectors = np.random.default_rng(0).normal(size=(NODES, DIM))
 
     def touched(self, here: range = range(NODES), heavy: int = 0) -> int:
-        """Table entries touched in a round of these nodes, the first ``heavy`` of them with another weight."""
+        """RowTable entries touched in a round of these nodes, the first ``heavy`` of them with another weight."""
         Counted.touched = 0
         for i in here:
             client = self.clients[i]

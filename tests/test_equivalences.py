@@ -10,7 +10,7 @@ import pytest
 
 import sparsemean as sm
 from sparsemean import sampling
-from sparsemean.payload import Doubles
+from sparsemean._types import Doubles
 
 NODES, DIM, ROUNDS = 7, 30, 40
 

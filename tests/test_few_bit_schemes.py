@@ -14,8 +14,8 @@ import pytest
 
 import sparsemean as sm
 from sparsemean import checks, theory
-from sparsemean.payload import Doubles
-from sparsemean.truth import exact_error, truth
+from sparsemean._types import Doubles
+from sparsemean.evaluation import exact_error, truth
 from sparsemean.wire import frame
 from sparsemean.wire.values import KINDS
 

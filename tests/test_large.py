@@ -18,14 +18,14 @@ import pytest
 
 import sparsemean as sm
 from sparsemean import codec, core
-from sparsemean.blocks import Blocks
+from sparsemean.decoding.moment_sample import moment_sample
 from sparsemean.encoders.top_k import TopK
-from sparsemean.kept import kept
 from sparsemean.kernels import choose, fold, gather
 from sparsemean.kernels.fold import fold_numpy
 from sparsemean.kernels.gather import gather_numpy
 from sparsemean.kernels.sample import Sample, sample_numpy
-from sparsemean.sampling import Key, block_size, coordinates, coordinates_between, sample_of
+from sparsemean.payload.blocks import Blocks
+from sparsemean.sampling import Key, coordinates, coordinates_between, sample_of, tile_size
 from sparsemean.wire import coordinates as listed
 from sparsemean.wire import frame
 from sparsemean.wire.reader import Reader
@@ -79,7 +79,7 @@ def test_ranges_beyond_2_to_the_31_are_the_same_as_drawn_in_one_go(dim: int) -> 
     run = sm.Run(sm.named("rand-k", k=3_000), dim)
     whole, _ = core.coordinates(run, "a", 0)
     cuts = [0, dim // 4, dim // 2, dim - 5, dim]
-    size = block_size(dim)
+    size = tile_size(dim)
     ends = [cut if cut == dim else cut // size * size for cut in cuts]
     found, places = zip(*(core.coordinates(run, "a", 0, lo, hi) for lo, hi in pairwise(ends)), strict=True)
     assert np.array_equal(np.concatenate(found), whole)
@@ -89,7 +89,7 @@ def test_ranges_beyond_2_to_the_31_are_the_same_as_drawn_in_one_go(dim: int) -> 
 @pytest.mark.parametrize("dim", [*DIMS, 1 << 40])
 def test_a_single_far_block_is_drawn_alike_by_both_twins(dim: int) -> None:
     """With k = d/2 the places on the wire leave 32 bits too, and the last blocks have the largest of them."""
-    key, k, size = Key(3, 1, "b"), dim // 2, block_size(dim)
+    key, k, size = Key(3, 1, "b"), dim // 2, tile_size(dim)
     sample, last = sample_of(key, dim, k), -(-dim // size)
     compiled: Callable[..., None] = choose.fastest(sample_numpy, "sample")
     far, place = coordinates_between(key, dim, k, (last - 2) * size, dim)
@@ -171,7 +171,7 @@ def through_bytes(run: sm.Run, node: str, values: npt.NDArray[np.float32]) -> co
 @pytest.mark.usefixtures("lazy_zeros")
 def test_totals_are_summed_beyond_2_to_the_31(add: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
     """2^33 coordinates in two blocks, of which three nodes sent 500 each."""
-    monkeypatch.setattr("sparsemean.totals.fold", lambda: add)
+    monkeypatch.setattr("sparsemean.decoding.totals.fold", lambda: add)
     run = sm.Run(sm.named("rand-k-spatial-avg", k=500), FAR, blocks=[HALF + 3, FAR - HALF - 3])
     values = np.random.default_rng(0).standard_normal((3, 500)).astype(np.float32)
     parts = [through_bytes(run, node, sent).parts[0] for node, sent in zip("abc", values, strict=True)]
@@ -193,7 +193,7 @@ def test_totals_are_summed_beyond_2_to_the_31(add: Callable[..., None], monkeypa
 def test_rows_of_nodes_reach_beyond_2_to_the_31(name: str) -> None:
     """A row of 2^33 entries, 32 GB or more if they were there, holds what was sent."""
     run, sent = sm.Run(sm.named(name, k=500), FAR), np.arange(1, 501, dtype=np.float32)
-    memory = run.scheme.memory.start(core.Setting(run.ranges, run.scheme.encoder, np.dtype(np.float32)))
+    memory = run.scheme.memory.start(core.MemorySpec(run.ranges, run.scheme.encoder, np.dtype(np.float32)))
     payload = through_bytes(run, "a", sent)
     memory.take(core.Arrival("a", np.ones(1), payload))
     memory.learn(0, None)
@@ -205,7 +205,7 @@ def test_blocks_and_kept_powers_beyond_2_to_the_31() -> None:
     blocks = Blocks((HALF + 1, HALF, FAR - 2 * HALF - 1))
     assert blocks.starts.tolist() == [0, HALF + 1, 2 * HALF + 1]
     assert blocks.of(np.array([HALF, HALF + 1, 2 * HALF, 2 * HALF + 1, FAR - 1])).tolist() == [0, 1, 1, 2, 2]
-    held = kept(blocks)
+    held = moment_sample(blocks)
     far = np.arange(FAR - held.size, FAR)
     assert held.places(np.array([0]))[0] == 0
     assert held.count <= FAR // 8 + 3 * held.size

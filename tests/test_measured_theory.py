@@ -19,11 +19,12 @@ import pytest
 
 import sparsemean as sm
 from sparsemean import sampling, theory
-from sparsemean.blocks import Blocks
-from sparsemean.decoders import Belief
-from sparsemean.payload import Doubles, Part
+from sparsemean._types import Doubles
+from sparsemean.decoding.decoders import Belief
+from sparsemean.decoding.totals import RoundTotals
+from sparsemean.payload import Part
+from sparsemean.payload.blocks import Blocks
 from sparsemean.sampling import Key
-from sparsemean.totals import RoundTotals
 
 DIM = 100
 TRIALS = 2_000

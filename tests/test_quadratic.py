@@ -7,7 +7,7 @@ import pytest
 
 import sparsemean as sm
 from sparsemean import theory
-from sparsemean.payload import Doubles
+from sparsemean._types import Doubles
 
 NODES, DIM, SHARE = 15, 1_000, 0.1
 

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sparsemean as sm
-from sparsemean.encoders import Facts
+from sparsemean.encoders import EncoderFacts
 from sparsemean.payload import Layout, Part, Payload
 
 FIXED = ["identity", "diana", "error-feedback-rand-k", *(name for name in sm.names() if name.startswith("rand-k"))]
@@ -130,8 +130,8 @@ class FirstOnly(sm.Encoder):
     gain: float = 1.0
 
     @property
-    def facts(self) -> Facts:
-        return Facts(raw=False, uniform=False, unbiased=False)
+    def facts(self) -> EncoderFacts:
+        return EncoderFacts(raw=False, uniform=False, unbiased=False)
 
     def layout(self, dim):
         return (Layout("listed", 1, self.gain),)

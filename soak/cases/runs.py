@@ -11,8 +11,8 @@ import numpy as np
 
 import sparsemean as sm
 from sparsemean.errors import OutOfStep
-from sparsemean.fingerprint import fingerprint
 from sparsemean.journal import journal as journal_module
+from sparsemean.server.fingerprint import fingerprint
 
 DIM, NODES = 400, 8
 

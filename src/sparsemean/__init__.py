@@ -3,8 +3,7 @@
 from sparsemean import theory
 from sparsemean._version import __version__
 from sparsemean.client import Client
-from sparsemean.clip import Clip
-from sparsemean.decoders import Decoder, Mean, Spatial
+from sparsemean.decoding.decoders import Decoder, Mean, Spatial
 from sparsemean.encoders import (
     Difference,
     Encoder,
@@ -40,11 +39,10 @@ from sparsemean.errors import (
 )
 from sparsemean.layers import Layers
 from sparsemean.memory import Hybrid, Memory, Offset, PerNode, Shared, SharedStable, Window
-from sparsemean.reports import CsvReports, PrometheusReports, RoundReport, TensorBoardReports
 from sparsemean.results import Correlation, Estimate, Receipt
 from sparsemean.run import Run
 from sparsemean.schemes import Scheme, named, names
-from sparsemean.server import Server
+from sparsemean.server import Clip, CsvReports, PrometheusReports, RoundReport, Server, TensorBoardReports
 from sparsemean.simulation import estimate_mean, simulate
 
 __all__ = [

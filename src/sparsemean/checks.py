@@ -14,18 +14,18 @@ import math
 import numpy as np
 
 from sparsemean import codec
+from sparsemean._types import Doubles
 from sparsemean.client import Client
+from sparsemean.decoding.totals import RoundTotals
 from sparsemean.encoders import Encoder, Stateful
 from sparsemean.errors import CheckFailed, InvalidInput, PayloadError
+from sparsemean.evaluation import exact_error
 from sparsemean.memory import Nothing
-from sparsemean.payload import Doubles
 from sparsemean.run import Run
 from sparsemean.sampling import Key
 from sparsemean.schemes import Scheme
 from sparsemean.server import Server
 from sparsemean.simulation import play_round
-from sparsemean.totals import RoundTotals
-from sparsemean.truth import exact_error
 from sparsemean.wire.values import value_kind
 
 Z = 4.5

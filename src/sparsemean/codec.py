@@ -8,6 +8,7 @@ from sparsemean.errors import ForeignPayload, MalformedPayload
 from sparsemean.payload import Payload
 from sparsemean.run import Run
 from sparsemean.wire import frame, parts
+from sparsemean.wire.checksum import crc32
 from sparsemean.wire.frame import Header
 from sparsemean.wire.reader import Reader
 from sparsemean.wire.values import value_kind
@@ -77,3 +78,8 @@ def read_payload(run: Run, node: str, header: Header, body: memoryview) -> Paylo
     read = tuple(parts.unpack(reader, layout, run.dim, kind, key) for layout in layouts)
     reader.finish()
     return Payload(read, choice)
+
+
+def next_basis(basis: int, blob: bytes) -> int:
+    """The tag of the state after this payload: a checksum of all payloads since the node began, never 0."""
+    return crc32(blob, basis) or 1

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from sparsemean import sampling
-from sparsemean.blocks import Blocks
+from sparsemean._types import Doubles, Ints, Words
 from sparsemean.codec import open_frame, pack, read_payload
-from sparsemean.decoders import Belief, Decoder
-from sparsemean.encoders import Encoder, State, Stateful
-from sparsemean.encoders import Facts as EncoderFacts
+from sparsemean.decoding.decoders import Belief, Decoder
+from sparsemean.decoding.moment_sample import moment_sample
+from sparsemean.decoding.summary import Summary
+from sparsemean.decoding.totals import RoundTotals
+from sparsemean.encoders import Encoder, EncoderFacts, State, Stateful
 from sparsemean.errors import InvalidInput
-from sparsemean.fingerprint import fingerprint
 from sparsemean.inputs import journal_folder
 from sparsemean.journal import Journal, Record
 from sparsemean.journal.written_tree import read_tree, written
-from sparsemean.kept import kept
 from sparsemean.kernels.sample import (
     RANKED,
     STRIDE,
     Sample,
-    Words,
     below,
     places,
     places_of,
@@ -26,20 +25,19 @@ from sparsemean.kernels.sample import (
     stream_index,
     stream_word,
 )
-from sparsemean.levels import Levels
-from sparsemean.memory import Arrival, Memory, Nothing, Recollection, Setting
-from sparsemean.memory import Facts as MemoryFacts
+from sparsemean.memory import Arrival, Memory, MemoryFacts, MemorySpec, MemoryState, Nothing
 from sparsemean.memory.rows import Shelf
-from sparsemean.payload import Doubles, Ints, Layout, Part, Payload
-from sparsemean.recovery import rebuilt
-from sparsemean.rounds import Decoded, Offer, Rounds, Taken
+from sparsemean.payload import Layout, Part, Payload
+from sparsemean.payload.blocks import Blocks
+from sparsemean.payload.noise import Levels
 from sparsemean.run import Run
-from sparsemean.sampling import Key, block_size, coordinates_between, sample_of, stream_of
-from sparsemean.summary import Summary
+from sparsemean.sampling import Key, coordinates_between, sample_of, stream_of, tile_size
+from sparsemean.server.fingerprint import fingerprint
+from sparsemean.server.recovery import rebuilt
+from sparsemean.server.rounds import Acceptance, Decoded, Rounds, Submission
+from sparsemean.state_tree import Tree, array_in, branch
 from sparsemean.theory.binomial import count_given_sent
 from sparsemean.theory.estimated import LEAST_RATIO
-from sparsemean.totals import RoundTotals
-from sparsemean.tree import Tree, array_in, branch
 from sparsemean.wire.values.dither import LABEL as DITHER
 from sparsemean.wire.values.dithered import GROUP, LARGEST_SCALE
 
@@ -50,6 +48,7 @@ __all__ = [
     "LEAST_RATIO",
     "RANKED",
     "STRIDE",
+    "Acceptance",
     "Arrival",
     "Belief",
     "Blocks",
@@ -64,33 +63,31 @@ __all__ = [
     "Levels",
     "Memory",
     "MemoryFacts",
+    "MemorySpec",
+    "MemoryState",
     "Nothing",
-    "Offer",
     "Part",
     "Payload",
-    "Recollection",
     "Record",
     "RoundTotals",
     "Rounds",
     "Sample",
-    "Setting",
     "Shelf",
     "State",
     "Stateful",
+    "Submission",
     "Summary",
-    "Taken",
     "Tree",
     "Words",
     "array_in",
     "below",
-    "block_size",
     "branch",
     "coordinates",
     "coordinates_between",
     "count_given_sent",
     "fingerprint",
     "journal_folder",
-    "kept",
+    "moment_sample",
     "open_frame",
     "pack",
     "places",
@@ -103,6 +100,7 @@ __all__ = [
     "stream_index",
     "stream_of",
     "stream_word",
+    "tile_size",
     "written",
 ]
 
@@ -112,7 +110,7 @@ def coordinates(
 ) -> tuple[Ints, int]:
     """The coordinates a node draws in [lo, hi), and the place of the first among the values it sends.
 
-    For encoders whose one part is drawn from the key; lo and hi are multiples of ``block_size(run.dim)`` or run.dim.
+    For encoders whose one part is drawn from the key; lo and hi are multiples of ``tile_size(run.dim)`` or run.dim.
     ``choice`` is the payload's, where nodes choose their encoder.
 
     >>> from sparsemean import Run, named

@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from sparsemean._types import Doubles, Floats
 from sparsemean.errors import InvalidInput
-from sparsemean.payload import Doubles, Floats
 from sparsemean.wire.values import LARGEST, bounded
 
 LARGEST_WEIGHT = 1e30

@@ -9,9 +9,9 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from sparsemean._types import Floats
 from sparsemean.errors import InvalidInput
 from sparsemean.inputs import array_of
-from sparsemean.payload import Floats
 from sparsemean.theory.arguments import whole
 
 Arrays: TypeAlias = Mapping[str, Any] | Sequence[Any]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from sparsemean.payload import Doubles
+from sparsemean._types import Doubles
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from sparsemean import decoders, encoders, memory, sampling, size
-from sparsemean.blocks import Blocks
+from sparsemean import encoders, memory, sampling
+from sparsemean.decoding import decoders
 from sparsemean.errors import InvalidInput, SparseMeanError
 from sparsemean.payload import Layout, Payload
+from sparsemean.payload.blocks import Blocks
 from sparsemean.schemes import Scheme
 from sparsemean.theory.arguments import shown, whole
 from sparsemean.wire import frame, parts
@@ -22,7 +23,7 @@ from sparsemean.wire.values import value_kind
 MEMBERS = (
     *(encoders.Identity, encoders.RandK, encoders.TopK, encoders.RTopK, encoders.Wangni, encoders.Induced),
     encoders.OneOf,
-    *(encoders.ErrorFeedback, encoders.Difference, encoders.Lazy, size.Half),
+    *(encoders.ErrorFeedback, encoders.Difference, encoders.Lazy, encoders.size.Half),
     *(decoders.Mean, decoders.Spatial),
     *(memory.Nothing, memory.Shared, memory.SharedStable, memory.PerNode, memory.Window, memory.Hybrid, memory.Offset),
 )

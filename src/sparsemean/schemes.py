@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sparsemean.decoders import Decoder, Mean, Spatial
+from sparsemean.decoding.decoders import Decoder, Mean, Spatial
 from sparsemean.encoders import (
     Difference,
     Encoder,
@@ -23,9 +23,9 @@ from sparsemean.encoders import (
     TopK,
     Wangni,
 )
+from sparsemean.encoders.size import Half, Size
 from sparsemean.errors import IncompatibleScheme, InvalidInput
 from sparsemean.memory import Hybrid, Memory, Nothing, Offset, PerNode, Shared, SharedStable, Window
-from sparsemean.size import Half, Size
 from sparsemean.wire.values import value_kind
 
 

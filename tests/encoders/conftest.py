@@ -8,8 +8,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from sparsemean._types import Doubles, Floats
 from sparsemean.encoders import Encoder
-from sparsemean.payload import Doubles, Floats
 from sparsemean.sampling import Key
 
 Law = tuple[Doubles, Doubles]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import sparsemean as sm
-from sparsemean.payload import Doubles
+from sparsemean._types import Doubles
 
 DIM, K, NODES = 20, 4, 3
 

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 import sparsemean as sm
+from sparsemean._types import Doubles, Floats
 from sparsemean.encoders import State, Stateful
-from sparsemean.payload import Doubles, Floats, Layout, Payload
+from sparsemean.payload import Layout, Payload
 from sparsemean.sampling import Key
 
 DIM, K, ROUNDS = 50, 5, 1_000

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 import sparsemean as sm
-from sparsemean.payload import Doubles, Payload
+from sparsemean._types import Doubles
+from sparsemean.encoders.size import Half, count
+from sparsemean.payload import Payload
 from sparsemean.sampling import Key
-from sparsemean.size import Half, count
 
 
 def encode(encoder: sm.Encoder, vector: Doubles, key: Key) -> Payload:

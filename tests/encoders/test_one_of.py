@@ -11,11 +11,12 @@ import pytest
 
 import sparsemean as sm
 from sparsemean import checks, codec, sampling, theory
-from sparsemean.blocks import Blocks
-from sparsemean.decoders import Belief
-from sparsemean.payload import Doubles, Part
-from sparsemean.totals import RoundTotals
-from sparsemean.truth import exact_error, truth
+from sparsemean._types import Doubles
+from sparsemean.decoding.decoders import Belief
+from sparsemean.decoding.totals import RoundTotals
+from sparsemean.evaluation import exact_error, truth
+from sparsemean.payload import Part
+from sparsemean.payload.blocks import Blocks
 from sparsemean.wire import frame
 
 SIZES = (2, 5, 9)

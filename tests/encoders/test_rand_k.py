@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import sparsemean as sm
+from sparsemean.encoders.size import Half
 from sparsemean.payload import Payload
 from sparsemean.sampling import Key
-from sparsemean.size import Half
 
 KEY = Key(0, 0, "a")
 

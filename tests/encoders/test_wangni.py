@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 import sparsemean as sm
+from sparsemean._types import Doubles
 from sparsemean.encoders.wangni import level, systematic
-from sparsemean.payload import Doubles
 from sparsemean.sampling import Key
 
 VECTORS = {

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import sparsemean as sm
-from sparsemean.core import Offer, Rounds, Summary
+from sparsemean.core import Rounds, Submission, Summary
 
 pytest.importorskip("ray", reason="Ray is not installed: pip install 'sparsemean[ray]'")
 
@@ -127,7 +127,7 @@ class Standing:
 
     def piece(self, node: str) -> Piece:
         blob = self.clients[node].encode(np.cos(np.arange(DIM)), self.server.round)
-        offer: Offer = self.server._offer(self.server._rounds, node, blob, 1.0)
+        offer: Submission = self.server._offer(self.server._rounds, node, blob, 1.0)
         self.server._rounds.check_basis(offer)
         cut = pieces(self.run, self.plan.bounds, *self.server._rounds.taken(offer), offer.payload)[SHARD]
         if node == "a" or self.server.round == 0:

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import sparsemean as sm
-from sparsemean.core import Offer, Rounds
+from sparsemean.core import Rounds, Submission
 
 pytest.importorskip("ray", reason="Ray is not installed: pip install 'sparsemean[ray]'")
 
@@ -52,7 +52,7 @@ class ByHand:
         self.times = 2 if twice else 1
 
     def cut(self, server: sm.Server, node: str, blob: bytes, weight: Any) -> list[Piece]:
-        offer: Offer = server._offer(server._rounds, node, blob, weight)
+        offer: Submission = server._offer(server._rounds, node, blob, weight)
         return pieces(self.plan.run, self.plan.bounds, *server._rounds.taken(offer), offer.payload)
 
     def accept(self, round: int, offers: Sequence[Sequence[Piece]]) -> None:

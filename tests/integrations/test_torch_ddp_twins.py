@@ -11,7 +11,7 @@ import pytest
 
 import sparsemean as sm
 from sparsemean import sampling
-from sparsemean.core import Blocks, Key, kept, open_frame, sample_of
+from sparsemean.core import Blocks, Key, moment_sample, open_frame, sample_of
 from sparsemean.kernels.sample import sample_numpy
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip install 'sparsemean[torch]'")
@@ -38,7 +38,7 @@ def test_larger_blocks_are_drawn_in_wider_integers():
     samples = [sample_of(Key(3, 0, "0"), 100_000, 5_000)._replace(size=size) for size in (1 << 14, 1 << 16)]
     for sample in samples:
         expected = np.empty(sample.k, np.int64)
-        sample_numpy(sample, 0, sample.blocks, expected)
+        sample_numpy(sample, 0, sample.tiles, expected)
         np.testing.assert_array_equal(draw.coordinates([sample], CPU)[0].numpy(), expected)
 
 
@@ -115,7 +115,7 @@ def test_bytes_means_and_errors_are_those_of_client_and_server(name, n):
 
 def test_a_long_vector_learns_from_the_same_blocks_as_the_server():
     run = sm.Run(sm.Scheme(sm.RandK(0.05), sm.Spatial("estimated")), 300_000, seed=2)
-    assert not kept(Blocks((run.dim,))).everything
+    assert not moment_sample(Blocks((run.dim,))).everything
     server, tensor = sm.Server(run), Gathered(run, 3, CPU)
     drawn = vectors(3, run.dim, rounds=1)[0]
     for rank, vector in enumerate(drawn):

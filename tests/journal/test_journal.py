@@ -13,11 +13,11 @@ import pytest
 
 import sparsemean as sm
 from sparsemean.errors import DamagedJournal, ForeignJournal, InvalidInput, JournalError
-from sparsemean.fingerprint import fingerprint
 from sparsemean.journal import contents, faults
 from sparsemean.journal import journal as journal_module
 from sparsemean.journal.log import NAME, Log
 from sparsemean.journal.mapped_rows import MappedShelf
+from sparsemean.server.fingerprint import fingerprint
 
 FIRST = 4
 

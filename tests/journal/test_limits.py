@@ -14,8 +14,8 @@ import pytest
 
 import sparsemean as sm
 from sparsemean.journal import contents
-from sparsemean.memory.table import Table
-from sparsemean.server import BOOKKEEPING, WEIGHTS
+from sparsemean.memory.table import RowTable
+from sparsemean.server.server import BOOKKEEPING, WEIGHTS
 
 DIM = 500
 VECTOR = np.linspace(1.0, 2.0, DIM)
@@ -144,7 +144,7 @@ def test_what_was_received_of_the_forgotten_is_forgotten_and_that_of_the_others_
         come(server, *names)
         server.close_round()
     memory = server._rounds.memory
-    assert isinstance(memory, Table)
+    assert isinstance(memory, RowTable)
     held = [(node, at) for _, of_nodes in memory._received for node, at in of_nodes.items()]
     assert {node for node, _ in held} == set(known(server)) == set("def")
     rows = {node: sum(array.nbytes for array in memory._rows[node].arrays.values()) for node in "def"}
@@ -164,7 +164,7 @@ def test_what_was_sent_again_need_not_be_remembered_twice(monkeypatch):
                 server.accept(node, sm.Client(run, node).encode(rng.normal(size=20), round))
             means.append(server.close_round().mean.tobytes())
             memory = server._rounds.memory
-            assert isinstance(memory, Table)
+            assert isinstance(memory, RowTable)
             held = [at for _, of_nodes in memory._received for at in of_nodes.values()]
             assert sum(at.size for at in held) == sum(memory._received_sizes.values())
             most = max(most, *memory._received_sizes.values())
@@ -175,7 +175,7 @@ def test_what_was_sent_again_need_not_be_remembered_twice(monkeypatch):
     means, most = play()
     assert most <= 50
     bounded = False
-    monkeypatch.setattr(Table, "_drop_what_came_again", lambda self, node: None)
+    monkeypatch.setattr(RowTable, "_drop_what_came_again", lambda self, node: None)
     with_all, most = play()
     assert most > 100
     assert with_all == means

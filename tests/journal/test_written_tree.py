@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
 from sparsemean.errors import DamagedJournal
-from sparsemean.fingerprint import fingerprint
 from sparsemean.journal.written_tree import TYPES, read_tree, written
-from sparsemean.tree import Tree
+from sparsemean.server.fingerprint import fingerprint
+from sparsemean.state_tree import Tree
 
 ARRAYS = st.sampled_from(sorted(TYPES)).flatmap(
     lambda kind: npst.arrays(np.dtype(kind), npst.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=4))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sparsemean.kernels import Batch, Blend, Sample, Totals, fold
 from sparsemean.kernels.fold import fold_numpy
 from sparsemean.kernels.scatter import scatter_numpy
-from sparsemean.sampling import Key, block_size, coordinates
+from sparsemean.sampling import Key, coordinates, tile_size
 
 
 def totals(dim: int, size: int, layers: int, kept_blocks: np.ndarray, moments: bool) -> Totals:
@@ -88,7 +88,7 @@ def test_as_payloads_added_one_by_one_at_the_coordinates_of_the_sampler(twin) ->
     dim, k, n, scale = 10_000, 999, 7, 10_000 / 999
     rng, keys = np.random.default_rng(4), [Key(7, 0, f"station-{i}") for i in range(n)]
     values, weights = rng.normal(size=(n, k)).astype(np.float32), rng.random(n)
-    size = block_size(dim)
+    size = tile_size(dim)
     samples = [Sample.keyed(key.digest(b"coordinates"), dim, k, size) for key in keys]
     blocks = -(-dim // size)
     into = Totals(

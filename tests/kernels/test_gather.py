@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from sparsemean.kernels import Sample, gather
 from sparsemean.kernels.gather import Gather, gather_numpy
-from sparsemean.sampling import Key, block_size, coordinates
+from sparsemean.sampling import Key, coordinates, tile_size
 
 TWINS = pytest.mark.parametrize("twin", [gather_numpy, gather()], ids=["numpy", "numba"])
 
@@ -24,7 +24,7 @@ def test_values_at_the_coordinates(twin: Gather, dim: int, data: st.DataObject) 
     vector = np.random.default_rng(dim).normal(size=dim).astype(have)
     vector.flags.writeable = False
     sent = np.full(k, np.nan, want)
-    twin(Sample.keyed(key.digest(b"coordinates"), dim, k, block_size(dim)), vector, sent)
+    twin(Sample.keyed(key.digest(b"coordinates"), dim, k, tile_size(dim)), vector, sent)
     assert sent.tobytes() == vector[coordinates(key, dim, k)].astype(want).tobytes()
 
 
@@ -32,7 +32,7 @@ def test_values_at_the_coordinates(twin: Gather, dim: int, data: st.DataObject) 
 def test_vectors_with_gaps_in_memory(twin: Gather) -> None:
     key, dim, k = Key(3, 0, None), 5000, 70
     vector, sent = np.arange(3 * dim, dtype=np.float32)[::3], np.empty(k, np.float32)
-    twin(Sample.keyed(key.digest(b"coordinates"), dim, k, block_size(dim)), vector, sent)
+    twin(Sample.keyed(key.digest(b"coordinates"), dim, k, tile_size(dim)), vector, sent)
     assert np.array_equal(sent, vector[coordinates(key, dim, k)])
 
 

@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 
 from sparsemean.kernels import Sample, draw
 from sparsemean.kernels.sample import Draw, places, sample_numpy
-from sparsemean.sampling import Key, block_size, coordinates, coordinates_between
+from sparsemean.sampling import Key, coordinates, coordinates_between, tile_size
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "sampling_v1.json").read_text())
 TWINS = pytest.mark.parametrize("twin", [sample_numpy, draw()], ids=["numpy", "numba"])
 
 
 def sample_of(key: Key, dim: int, k: int) -> Sample:
-    return Sample.keyed(key.digest(b"coordinates"), dim, k, block_size(dim))
+    return Sample.keyed(key.digest(b"coordinates"), dim, k, tile_size(dim))
 
 
 @st.composite
@@ -46,8 +46,8 @@ def test_the_compiled_twin_is_tested() -> None:
 @given(samples(), st.data())
 @settings(max_examples=200)
 def test_both_draw_the_same(sample: Sample, data: st.DataObject) -> None:
-    first = data.draw(st.integers(0, sample.blocks))
-    last = data.draw(st.integers(first, sample.blocks))
+    first = data.draw(st.integers(0, sample.tiles))
+    last = data.draw(st.integers(first, sample.tiles))
     expected = drawn(sample_numpy, sample, first, last)
     assert np.array_equal(drawn(draw(), sample, first, last), expected)
     assert np.array_equal(drawn(draw(), sample, first, last, np.int32), expected)
@@ -61,7 +61,7 @@ def test_as_the_sampler(twin: Draw, dim: int) -> None:
     key = Key(2**64 - 1, 2**63 - 1, "ü")
     for k in {1, 2, dim // 3, dim - 1, dim} & set(range(1, dim + 1)):
         sample = sample_of(key, dim, k)
-        assert np.array_equal(drawn(twin, sample, 0, sample.blocks), coordinates(key, dim, k))
+        assert np.array_equal(drawn(twin, sample, 0, sample.tiles), coordinates(key, dim, k))
 
 
 @TWINS
@@ -69,7 +69,7 @@ def test_as_the_sampler(twin: Draw, dim: int) -> None:
 def test_as_the_sampler_where_blocks_are_wide(twin: Draw, dim: int) -> None:
     key, k = Key(5, 0, None), dim // 1000
     sample = sample_of(key, dim, k)
-    for first in (0, 12_345, sample.blocks - 3):
+    for first in (0, 12_345, sample.tiles - 3):
         found, place = coordinates_between(key, dim, k, first * sample.size, min((first + 3) * sample.size, dim))
         assert np.array_equal(drawn(twin, sample, first, first + 3), found)
         assert places(sample, first, first)[0] == place
@@ -80,6 +80,6 @@ def test_golden(twin: Draw) -> None:
     for case in GOLDEN["coordinates"]:
         key = Key(int(case["seed"]), int(case["round"]), case["node"], case["part"])
         sample = sample_of(key, case["dim"], case["k"])
-        found = drawn(twin, sample, 0, sample.blocks)
+        found = drawn(twin, sample, 0, sample.tiles)
         assert found[:8].tolist() == case["first"]
         assert hashlib.sha256(found.astype("<i8").tobytes()).hexdigest() == case["sha256"]

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 import sparsemean as sm
-from sparsemean.blocks import Blocks
+from sparsemean._types import Doubles
+from sparsemean.evaluation import truth
 from sparsemean.lab.tasks import KMeans, LinearRegression, LogisticRegression, PowerIteration, Quadratic, Stream, Task
 from sparsemean.lab.trace import Trace, play
-from sparsemean.payload import Doubles
-from sparsemean.truth import truth
+from sparsemean.payload.blocks import Blocks
 
 RNG = np.random.default_rng(7)
 ROWS = RNG.normal(size=(6, 20, 8)) + RNG.normal(size=8)

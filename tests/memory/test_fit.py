@@ -7,8 +7,8 @@ import itertools
 import numpy as np
 import pytest
 
+from sparsemean._types import Doubles
 from sparsemean.memory.fit import unit_pair, unit_ratio
-from sparsemean.payload import Doubles
 
 ROWS, PROBLEMS = 12, 400
 GRID = np.linspace(0.0, 1.0, 201)

@@ -9,9 +9,9 @@ import pytest
 
 import sparsemean as sm
 from sparsemean import theory
-from sparsemean.payload import Doubles
+from sparsemean._types import Doubles
+from sparsemean.evaluation import exact_error, truth
 from sparsemean.simulation import play_round
-from sparsemean.truth import exact_error, truth
 
 FITTED = [sm.Hybrid(), sm.SharedStable()]
 

@@ -11,8 +11,8 @@ import pytest
 
 import sparsemean as sm
 from sparsemean import sampling
-from sparsemean.payload import Doubles, Ints
-from sparsemean.truth import exact_error
+from sparsemean._types import Doubles, Ints
+from sparsemean.evaluation import exact_error
 
 NODES, DIM, K, ROUNDS, SEED = 6, 18, 5, 40, 11
 Came = dict[str, tuple[Doubles, Ints, Doubles]]

@@ -10,7 +10,7 @@ import pytest
 
 import sparsemean as sm
 from sparsemean import theory
-from sparsemean.payload import Doubles
+from sparsemean._types import Doubles
 
 
 def play(server: sm.Server, vectors: Doubles, rounds: int) -> list[sm.Estimate]:

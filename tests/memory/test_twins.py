@@ -11,7 +11,7 @@ import pytest
 
 import sparsemean as sm
 from sparsemean import sampling
-from sparsemean.payload import Doubles, Ints
+from sparsemean._types import Doubles, Ints
 
 NODES, DIM, K, ROUNDS, SEED = 6, 24, 5, 30, 11
 Sent = tuple[int, Ints, Doubles]  # round, coordinates, values

@@ -1,6 +1,6 @@
 """Encoders: vector → Payload, one a file."""
 
-from sparsemean.encoders.base import Encoder, Facts, State, Stateful
+from sparsemean.encoders.base import Encoder, EncoderFacts, State, Stateful
 from sparsemean.encoders.difference import Difference
 from sparsemean.encoders.error_feedback import ErrorFeedback
 from sparsemean.encoders.identity import Identity
@@ -15,8 +15,8 @@ from sparsemean.encoders.wangni import Wangni
 __all__ = [
     "Difference",
     "Encoder",
+    "EncoderFacts",
     "ErrorFeedback",
-    "Facts",
     "Identity",
     "Induced",
     "Lazy",

@@ -7,14 +7,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from sparsemean.payload import Doubles, Floats, Layout, Payload
+from sparsemean._types import Doubles, Floats
+from sparsemean.payload import Layout, Payload
 from sparsemean.sampling import Key
 
 State: TypeAlias = Mapping[str, Doubles]
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class EncoderFacts:
     """What holds for every payload of an encoder.
 
     - ``raw``: the values are x at their coordinates, so a memory may be subtracted from them
@@ -41,7 +42,7 @@ class Encoder(ABC):
 
     @property
     @abstractmethod
-    def facts(self) -> Facts:
+    def facts(self) -> EncoderFacts:
         """What a decoder or memory may rely on."""
 
     @property

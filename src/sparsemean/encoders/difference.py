@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sparsemean.encoders.base import Encoder, Facts, State, Stateful
+from sparsemean._types import Floats
+from sparsemean.encoders.base import Encoder, EncoderFacts, State, Stateful
 from sparsemean.encoders.wrapping import require_stateless
 from sparsemean.errors import InvalidInput
-from sparsemean.payload import Floats, Layout, Payload
+from sparsemean.payload import Layout, Payload
 from sparsemean.sampling import Key
 from sparsemean.theory.arguments import finite
 
@@ -37,9 +38,9 @@ class Difference(Stateful):
                 raise InvalidInput(f"step lies in (0, 1], got {self.step}; leave it out for 1/(1 + ω)")
 
     @property
-    def facts(self) -> Facts:
+    def facts(self) -> EncoderFacts:
         inner = self.encoder.facts
-        return Facts(raw=False, uniform=inner.uniform, unbiased=inner.unbiased, offset=True)
+        return EncoderFacts(raw=False, uniform=inner.uniform, unbiased=inner.unbiased, offset=True)
 
     def layout(self, dim: int) -> tuple[Layout, ...]:
         return self.encoder.layout(dim)

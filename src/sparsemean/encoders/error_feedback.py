@@ -6,9 +6,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from sparsemean.encoders.base import Encoder, Facts, State, Stateful
+from sparsemean._types import Floats
+from sparsemean.encoders.base import Encoder, EncoderFacts, State, Stateful
 from sparsemean.encoders.wrapping import require_stateless
-from sparsemean.payload import Floats, Layout, Payload
+from sparsemean.payload import Layout, Payload
 from sparsemean.sampling import Key
 
 
@@ -30,8 +31,8 @@ class ErrorFeedback(Stateful):
         require_stateless(self.encoder, "ErrorFeedback")
 
     @property
-    def facts(self) -> Facts:
-        return Facts(raw=False, uniform=False, unbiased=False)
+    def facts(self) -> EncoderFacts:
+        return EncoderFacts(raw=False, uniform=False, unbiased=False)
 
     def _scale(self, inner: float, dim: int) -> float:
         omega = self.encoder.omega(dim)

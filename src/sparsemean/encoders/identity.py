@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sparsemean.encoders.base import Encoder, Facts, State
-from sparsemean.payload import Floats, Layout, Part, Payload
+from sparsemean._types import Floats
+from sparsemean.encoders.base import Encoder, EncoderFacts, State
+from sparsemean.payload import Layout, Part, Payload
 from sparsemean.sampling import Key
 
 
@@ -20,8 +21,8 @@ class Identity(Encoder):
     """
 
     @property
-    def facts(self) -> Facts:
-        return Facts(raw=True, uniform=True, unbiased=True)
+    def facts(self) -> EncoderFacts:
+        return EncoderFacts(raw=True, uniform=True, unbiased=True)
 
     def layout(self, dim: int) -> tuple[Layout, ...]:
         return (Layout("all", dim),)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from sparsemean.encoders.base import Encoder, Facts, State
+from sparsemean._types import Floats
+from sparsemean.encoders.base import Encoder, EncoderFacts, State
 from sparsemean.encoders.wrapping import require_stateless
 from sparsemean.errors import IncompatibleScheme
-from sparsemean.payload import Floats, Layout, Payload
+from sparsemean.payload import Layout, Payload
 from sparsemean.sampling import Key
 
 
@@ -36,8 +37,8 @@ class Induced(Encoder):
             )
 
     @property
-    def facts(self) -> Facts:
-        return Facts(raw=False, uniform=False, unbiased=True)
+    def facts(self) -> EncoderFacts:
+        return EncoderFacts(raw=False, uniform=False, unbiased=True)
 
     def layout(self, dim: int) -> tuple[Layout, ...]:
         kept = tuple(replace(layout, scale=1.0) for layout in self.biased.layout(dim))

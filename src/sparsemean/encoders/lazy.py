@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sparsemean.encoders.base import Encoder, Facts, State, Stateful
+from sparsemean._types import Floats
+from sparsemean.encoders.base import Encoder, EncoderFacts, State, Stateful
 from sparsemean.encoders.wrapping import require_stateless
 from sparsemean.errors import IncompatibleScheme, InvalidInput
-from sparsemean.payload import Floats, Layout, Payload
+from sparsemean.payload import Layout, Payload
 from sparsemean.sampling import Key
 from sparsemean.theory.arguments import finite
 
@@ -37,8 +38,8 @@ class Lazy(Stateful):
             raise InvalidInput(f"moved is a share of ‖x‖², not below 0; got {self.moved}")
 
     @property
-    def facts(self) -> Facts:
-        return Facts(raw=True, uniform=False, unbiased=False, skips=True)
+    def facts(self) -> EncoderFacts:
+        return EncoderFacts(raw=True, uniform=False, unbiased=False, skips=True)
 
     def layout(self, dim: int) -> tuple[Layout, ...]:
         return self.encoder.layout(dim)

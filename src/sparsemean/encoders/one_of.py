@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sparsemean.encoders.base import Encoder, Facts, State, Stateful
+from sparsemean._types import Floats
+from sparsemean.encoders.base import Encoder, EncoderFacts, State, Stateful
 from sparsemean.errors import IncompatibleScheme, InvalidInput
-from sparsemean.payload import Floats, Layout, Payload
+from sparsemean.payload import Layout, Payload
 from sparsemean.sampling import Key
 
 MOST = 16  # the server keeps a sum of its own for each
@@ -36,7 +37,7 @@ class OneOf(Encoder):
             raise IncompatibleScheme("OneOf chooses among encoders of one kind: RandK of several sizes, or TopK")
 
     @property
-    def facts(self) -> Facts:
+    def facts(self) -> EncoderFacts:
         return self.encoders[0].facts
 
     @property

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sparsemean.encoders.base import Encoder, Facts, State
+from sparsemean._types import Floats
+from sparsemean.encoders.base import Encoder, EncoderFacts, State
+from sparsemean.encoders.size import Size, checked, count
 from sparsemean.kernels import gathered
-from sparsemean.payload import Floats, Layout, Part, Payload
+from sparsemean.payload import Layout, Part, Payload
 from sparsemean.sampling import Key, sample_of
-from sparsemean.size import Size, checked, count
 
 
 @dataclass(frozen=True)
@@ -29,8 +30,8 @@ class RandK(Encoder):
         object.__setattr__(self, "k", checked(self.k))
 
     @property
-    def facts(self) -> Facts:
-        return Facts(raw=True, uniform=not self.shared, unbiased=True)
+    def facts(self) -> EncoderFacts:
+        return EncoderFacts(raw=True, uniform=not self.shared, unbiased=True)
 
     def layout(self, dim: int) -> tuple[Layout, ...]:
         k = count(self.k, dim, least=1)

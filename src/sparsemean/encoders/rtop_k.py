@@ -6,12 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sparsemean.encoders.base import Encoder, Facts, State
+from sparsemean._types import Floats
+from sparsemean.encoders.base import Encoder, EncoderFacts, State
+from sparsemean.encoders.size import Size, checked, count
 from sparsemean.errors import InvalidInput
 from sparsemean.kernels import largest
-from sparsemean.payload import Floats, Layout, Part, Payload
+from sparsemean.payload import Layout, Part, Payload
 from sparsemean.sampling import Key, coordinates
-from sparsemean.size import Size, checked, count
 from sparsemean.theory.arguments import finite
 
 
@@ -33,8 +34,8 @@ class RTopK(Encoder):
             raise InvalidInput(f"over is how many candidates stand behind each value sent, at least 1; got {self.over}")
 
     @property
-    def facts(self) -> Facts:
-        return Facts(raw=True, uniform=False, unbiased=False)
+    def facts(self) -> EncoderFacts:
+        return EncoderFacts(raw=True, uniform=False, unbiased=False)
 
     def candidates(self, dim: int) -> int:
         """r, never more than the dimension."""

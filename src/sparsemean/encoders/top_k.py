@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sparsemean.encoders.base import Encoder, Facts, State
+from sparsemean._types import Floats
+from sparsemean.encoders.base import Encoder, EncoderFacts, State
+from sparsemean.encoders.size import Size, checked, count
 from sparsemean.kernels import largest
-from sparsemean.payload import Floats, Layout, Part, Payload
+from sparsemean.payload import Layout, Part, Payload
 from sparsemean.sampling import Key
-from sparsemean.size import Size, checked, count
 
 
 @dataclass(frozen=True)
@@ -26,8 +27,8 @@ class TopK(Encoder):
         object.__setattr__(self, "k", checked(self.k))
 
     @property
-    def facts(self) -> Facts:
-        return Facts(raw=True, uniform=False, unbiased=False)
+    def facts(self) -> EncoderFacts:
+        return EncoderFacts(raw=True, uniform=False, unbiased=False)
 
     def layout(self, dim: int) -> tuple[Layout, ...]:
         return (Layout("listed", count(self.k, dim)),)

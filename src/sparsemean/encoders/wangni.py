@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sparsemean.encoders.base import Encoder, Facts, State
-from sparsemean.payload import Doubles, Floats, Ints, Layout, Part, Payload
+from sparsemean._types import Doubles, Floats, Ints
+from sparsemean.encoders.base import Encoder, EncoderFacts, State
+from sparsemean.encoders.size import Size, checked, count
+from sparsemean.payload import Layout, Part, Payload
 from sparsemean.sampling import Key, words
-from sparsemean.size import Size, checked, count
 
 
 def level(vector: Floats, k: int) -> float:
@@ -57,8 +58,8 @@ class Wangni(Encoder):
         object.__setattr__(self, "k", checked(self.k))
 
     @property
-    def facts(self) -> Facts:
-        return Facts(raw=False, uniform=False, unbiased=True)
+    def facts(self) -> EncoderFacts:
+        return EncoderFacts(raw=False, uniform=False, unbiased=True)
 
     def layout(self, dim: int) -> tuple[Layout, ...]:
         return (Layout("levelled", count(self.k, dim, least=1)),)

@@ -19,7 +19,7 @@ from sparsemean.journal.row_faults import row_faults
 from sparsemean.journal.survey import BINDING, survey
 from sparsemean.journal.synced import Synced
 from sparsemean.journal.written_tree import MAGIC, read_tree
-from sparsemean.tree import Tree, branch
+from sparsemean.state_tree import Tree, branch
 from sparsemean.wire import frame
 
 Result = TypeVar("Result")

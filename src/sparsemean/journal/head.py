@@ -13,9 +13,9 @@ from pathlib import Path
 
 import numpy as np
 
-from sparsemean.checksum import crc32
 from sparsemean.errors import DamagedJournal
 from sparsemean.journal.log import guarded
+from sparsemean.wire.checksum import crc32
 
 NAME = "head"
 WORD = np.dtype("<u8")

@@ -41,7 +41,7 @@ from sparsemean.journal.written_estimate import estimate_in, estimate_tree
 from sparsemean.journal.written_tree import read_tree, written
 from sparsemean.memory.rows import Shelf
 from sparsemean.results import Estimate
-from sparsemean.tree import Tree, branch
+from sparsemean.state_tree import Tree, branch
 
 KEPT_ROUNDS = 2  # ended rounds whose payloads stay, for those who want to look
 UNSYNCED = 1 << 28  # bytes of changes to rows after which the rows themselves are synced

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from sparsemean.checksum import crc32
 from sparsemean.errors import DamagedJournal, JournalError, SparseMeanError
 from sparsemean.journal.wal import lost_commits
+from sparsemean.wire.checksum import crc32
 
 Kind = Literal["accept", "forget", "close", "skip"]
 ENDS: tuple[Kind, ...] = ("close", "skip")

@@ -15,7 +15,7 @@ import numpy as np
 
 from sparsemean.journal.log import guarded
 from sparsemean.memory.rows import Places, Row, Section, Shelf
-from sparsemean.tree import Array, Tree, branch, names_in
+from sparsemean.state_tree import Array, Tree, branch, names_in
 
 SUFFIX = ".rows"
 SMALLEST, LARGEST = 1 << 16, 1 << 30  # bytes by which a file grows, which double in between

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from sparsemean.journal.mapped_rows import RowLayout
 from sparsemean.memory.row_check import MASK, row_check
-from sparsemean.tree import Array, Tree, array_in, branch, names_in
+from sparsemean.state_tree import Array, Tree, array_in, branch, names_in
 
 
 def row_faults(folder: Path, state: Tree, changes: Sequence[Tree]) -> Iterator[str]:

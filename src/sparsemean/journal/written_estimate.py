@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, fields
 
 from sparsemean.results import Correlation, Estimate
-from sparsemean.tree import Tree, array_in, branch, names_in
+from sparsemean.state_tree import Tree, array_in, branch, names_in
 
 PLAIN = ("round", "bytes", "error", "error_se", "rounding")
 

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from sparsemean.checksum import crc32
 from sparsemean.errors import DamagedJournal
-from sparsemean.tree import Array, Tree
+from sparsemean.state_tree import Array, Tree
+from sparsemean.wire.checksum import crc32
 
 MAGIC = b"SPMT"
 START = struct.Struct("<4sIQ")

@@ -6,13 +6,13 @@ from sparsemean.kernels.fit_sums import Fit, fit_sums
 from sparsemean.kernels.fold import Batch, Blend, Totals, fold, threads_for
 from sparsemean.kernels.gather import gather, gathered
 from sparsemean.kernels.largest import largest
+from sparsemean.kernels.parallel_map import cores, parallel_map
 from sparsemean.kernels.power_sums import power_sums
 from sparsemean.kernels.restore import restore
 from sparsemean.kernels.reweigh import reweigh
 from sparsemean.kernels.row_check import check_of
 from sparsemean.kernels.sample import Sample, draw
 from sparsemean.kernels.scatter import scatter
-from sparsemean.kernels.spread import cores, spread
 
 __all__ = [
     "Batch",
@@ -32,11 +32,11 @@ __all__ = [
     "gather",
     "gathered",
     "largest",
+    "parallel_map",
     "power_sums",
     "put",
     "restore",
     "reweigh",
     "scatter",
-    "spread",
     "threads_for",
 ]

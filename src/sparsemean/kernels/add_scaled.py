@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
+from sparsemean._types import Doubles, Floats
 from sparsemean.kernels.choose import ARRAYS, fastest
 
-Floats: TypeAlias = npt.NDArray[np.floating[Any]]
-Doubles: TypeAlias = npt.NDArray[np.float64]
 AddScaled: TypeAlias = Callable[[Floats, float, Doubles, bool], None]
 
 

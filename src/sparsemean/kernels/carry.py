@@ -4,28 +4,24 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
+from sparsemean._types import Array, Doubles, Ints, Words
 from sparsemean.kernels.choose import fastest
 from sparsemean.kernels.row_check import check_of
-from sparsemean.kernels.sample import Integers, Sample, drawn
-
-Doubles: TypeAlias = npt.NDArray[np.float64]
-Array: TypeAlias = npt.NDArray[Any]
-Words: TypeAlias = npt.NDArray[np.uint64]
+from sparsemean.kernels.sample import Sample, drawn
 
 CANCELLED = 1e-6  # a sum this small against what left it has lost six of its sixteen digits
 
 
 class Columns(NamedTuple):
-    """Sums Σ_i w_i b_i per coordinate, several of them, each with its own ``weights[sum, node, layer]``."""
+    """Sums Σ_i w_i b_i per coordinate, several of them, each with its own ``weights[sum, node, block]``."""
 
     sums: Sequence[Doubles]
     weights: Doubles
-    starts: Integers
+    starts: Ints
 
 
 class Changes(NamedTuple):
@@ -36,11 +32,11 @@ class Changes(NamedTuple):
     rows: Sequence[Array]
 
 
-Carry: TypeAlias = Callable[[Columns, Changes, int, Words | None], Integers]
+Carry: TypeAlias = Callable[[Columns, Changes, int, Words | None], Ints]
 Put: TypeAlias = Callable[[Changes, int], None]
 
 
-def carry_numpy(columns: Columns, changes: Changes, threads: int = 1, checks: Words | None = None) -> Integers:
+def carry_numpy(columns: Columns, changes: Changes, threads: int = 1, checks: Words | None = None) -> Ints:
     """sums += w · (new − old), and which of the sums are to be made anew: there a far larger value left one of them.
 
     ``checks`` are checksums of the rows, which follow what will be written to them.
@@ -48,13 +44,13 @@ def carry_numpy(columns: Columns, changes: Changes, threads: int = 1, checks: Wo
     lost = [np.empty(0, np.int64)]
     for i, (sample, values, row) in enumerate(zip(*changes, strict=True)):
         chosen = drawn(sample)
-        layer = np.searchsorted(columns.starts, chosen, side="right") - 1
+        block = np.searchsorted(columns.starts, chosen, side="right") - 1
         old = row[chosen].astype(np.float64)
         if checks is not None:
             added = (check_of(values, chosen) - check_of(row[chosen], chosen)) % 2**64
             checks[i : i + 1] += np.array([added], np.uint64)  # of an array, since a single number may not overflow
         for sums, weights in zip(columns.sums, columns.weights, strict=True):
-            weight = weights[i][layer]
+            weight = weights[i][block]
             sums[chosen] += weight * (values - old)
             lost.append(chosen[np.abs(sums[chosen]) < CANCELLED * np.abs(weight * old)])
     return np.unique(np.concatenate(lost))

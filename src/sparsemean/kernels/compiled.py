@@ -12,17 +12,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from sparsemean._types import Array
 from sparsemean.kernels.carry import CANCELLED, Changes, Columns
 from sparsemean.kernels.fit_sums import Fit
 from sparsemean.kernels.fold import Batch, Blend, Totals
-from sparsemean.kernels.jit import Array, nb
 from sparsemean.kernels.jit import entry as _entry
 from sparsemean.kernels.jit import inner as _inner
+from sparsemean.kernels.jit import nb
+from sparsemean.kernels.parallel_map import parallel_map
 from sparsemean.kernels.row_check import ODD as _ODD
 from sparsemean.kernels.sample import RANKED, STRIDE, Sample
-from sparsemean.kernels.spread import spread
 
-_PART = 64  # blocks in one go of a thread, however many threads: sums over parts must not depend on them
+_PART = 64  # tiles in one go of a thread, however many threads: sums over parts must not depend on them
 _LANES = 64  # drawn at a time, so that no rest of a loop is done one by one
 _DOUBLE, _BYTE = np.empty(0), np.empty(0, np.uint8)
 
@@ -39,7 +40,7 @@ def gather(drawn: Sample, vector: Array, out: Array) -> None:
     """See ``gather_numpy``."""
     vector = np.require(vector, requirements=("C", "A"))
     (address,), like = _addresses([vector], drawn.dim)
-    _gather(tuple(drawn), drawn.blocks, address, like, out, _room(drawn.size))
+    _gather(tuple(drawn), drawn.tiles, address, like, out, _room(drawn.size))
 
 
 def fold(totals: Totals, batch: Batch, threads: int = 1) -> None:
@@ -52,21 +53,21 @@ def fold(totals: Totals, batch: Batch, threads: int = 1) -> None:
     mixed = _mixed_with(batch.blend, len(batch.samples), drawn.dim)
 
     def part(first: int) -> tuple[slice, Array, Array]:
-        last = min(first + _PART, drawn.blocks)
-        layers = _layers_between(batch.starts, first * drawn.size, last * drawn.size)
-        shape = (len(batch.samples), totals.energy[layers].size)
+        last = min(first + _PART, drawn.tiles)
+        blocks = _blocks_between(batch.starts, first * drawn.size, last * drawn.size)
+        shape = (len(batch.samples), totals.energy[blocks].size)
         energy, fourths = np.zeros(shape), np.zeros(shape)
-        how = np.ascontiguousarray(batch.weights[:, layers]), batch.starts[layers], float(batch.scale)
+        how = np.ascontiguousarray(batch.weights[:, blocks]), batch.starts[blocks], float(batch.scale)
         own = totals._replace(energy=energy, fourths=fourths)
-        blend = (*mixed[:3], np.ascontiguousarray(mixed[3][:, layers]))
+        blend = (*mixed[:3], np.ascontiguousarray(mixed[3][:, blocks]))
         _fold(tuple(own), drawn_all, values, expected, blend, how, first, last, _room(drawn.size))
-        return layers, energy, fourths
+        return blocks, energy, fourths
 
     # Sums per node, added one node after the other, so that how payloads are batched does not change a bit either.
     all_energy, all_fourths = np.zeros((2, len(batch.samples), totals.energy.size))
-    for layers, energy, fourths in spread(part, range(0, drawn.blocks, _PART), threads):
-        all_energy[:, layers] += energy
-        all_fourths[:, layers] += fourths
+    for blocks, energy, fourths in parallel_map(part, range(0, drawn.tiles, _PART), threads):
+        all_energy[:, blocks] += energy
+        all_fourths[:, blocks] += fourths
     for energy, fourths in zip(all_energy, all_fourths, strict=True):
         totals.energy[:] += energy
         totals.fourths[:] += fourths
@@ -86,13 +87,13 @@ def carry(columns: Columns, changes: Changes, threads: int = 1, checks: Array | 
         raise ValueError("checksums need values of the type that rows have")
 
     def part(first: int) -> tuple[Array, Array]:
-        last = min(first + _PART, drawn.blocks)
+        last = min(first + _PART, drawn.tiles)
         lost = np.empty((last - first) * drawn.size, np.int64)
         added = np.zeros(0 if checks is None else checks.size, np.uint64)
         where, room = (columns.starts, first, last), _room(drawn.size)
         return lost[: _carry(sums, weights, where, drawn_all, values, rows, bits, room, lost, added)], added
 
-    found = spread(part, range(0, drawn.blocks, _PART), threads)
+    found = parallel_map(part, range(0, drawn.tiles, _PART), threads)
     if checks is not None:
         for _, added in found:
             checks += added
@@ -109,9 +110,9 @@ def put(changes: Changes, threads: int = 1) -> None:
 
     def part(i: int) -> None:
         own = (seeds[i, 0], seeds[i, 1], np.int64(seeds[i, 2]), *sizes)
-        _put(own, drawn.blocks, values[i], like, rows[i], kind, _room(drawn.size))
+        _put(own, drawn.tiles, values[i], like, rows[i], kind, _room(drawn.size))
 
-    spread(part, range(len(changes.samples)), threads)
+    parallel_map(part, range(len(changes.samples)), threads)
 
 
 def fit_sums(fit: Fit, threads: int = 1) -> Array:
@@ -125,14 +126,14 @@ def fit_sums(fit: Fit, threads: int = 1) -> Array:
     heard = _addresses(fit.heard, drawn.dim)[0]
 
     def part(first: int) -> tuple[slice, Array]:
-        last = min(first + _PART, drawn.blocks)
-        layers = _layers_between(fit.starts, first * drawn.size, last * drawn.size)
-        own, how = np.zeros((7, fit.starts[layers].size)), (fit.weights[:, layers], fit.starts[layers], fit.rounding)
+        last = min(first + _PART, drawn.tiles)
+        blocks = _blocks_between(fit.starts, first * drawn.size, last * drawn.size)
+        own, how = np.zeros((7, fit.starts[blocks].size)), (fit.weights[:, blocks], fit.starts[blocks], fit.rounding)
         _fit_sums(own, drawn_all, values, rows, heard, fit.common, how, first, last, _room(drawn.size))
-        return layers, own
+        return blocks, own
 
-    for layers, own in spread(part, range(0, drawn.blocks, _PART), threads):
-        found[:, layers] += own
+    for blocks, own in parallel_map(part, range(0, drawn.tiles, _PART), threads):
+        found[:, blocks] += own
     return found
 
 
@@ -157,8 +158,8 @@ def _mixed_with(blend: Blend | None, nodes: int, dim: int) -> tuple[Array, Array
     return blend.common, heard, like.astype(np.uint8), blend.factors
 
 
-def _layers_between(starts: Array, low: int, high: int) -> slice:
-    """The layers that reach into the coordinates [low, high)."""
+def _blocks_between(starts: Array, low: int, high: int) -> slice:
+    """The blocks that reach into the coordinates [low, high)."""
     return slice(int(np.searchsorted(starts, low, "right")) - 1, int(np.searchsorted(starts, high)))
 
 
@@ -168,7 +169,7 @@ def _aligned(arrays: Sequence[Array]) -> list[Array]:
 
 
 def _room(size: int) -> tuple[Array, Array]:
-    """Where a block is drawn, and its words. Sixteen bits a number where they suffice: a vector holds more of them."""
+    """Where a tile is drawn, and its words. Sixteen bits a number where they suffice: a vector holds more of them."""
     return np.empty(size + _LANES, np.uint16 if size <= 1 << 16 else np.uint32), np.empty(RANKED, np.uint64)
 
 
@@ -216,19 +217,19 @@ def _dither(half: Any) -> float:
 def _sample(drawn: Any, first: int, last: int, out: Array, room: Any) -> None:
     one, chosen = _one(*drawn), room[0]
     begin = _place(one, first)
-    for block in range(first, last):
-        at, count = _draw(one, block, room)
-        here, start = out[at - begin : at - begin + count], block * one.size
+    for tile in range(first, last):
+        at, count = _draw(one, tile, room)
+        here, start = out[at - begin : at - begin + count], tile * one.size
         for t in range(count):
             here[t] = start + chosen[t]
 
 
 @_entry
-def _gather(drawn: Any, blocks: int, address: int, like: Array, out: Array, room: Any) -> None:
+def _gather(drawn: Any, tiles: int, address: int, like: Array, out: Array, room: Any) -> None:
     one, chosen = _one(*drawn), room[0]
-    for block in range(blocks):
-        at, count = _draw(one, block, room)
-        here, vector = out[at : at + count], _view(address, like, block * one.size, one.size)
+    for tile in range(tiles):
+        at, count = _draw(one, tile, room)
+        here, vector = out[at : at + count], _view(address, like, tile * one.size, one.size)
         for t in range(count):
             here[t] = vector[chosen[t]]
 
@@ -237,33 +238,33 @@ def _gather(drawn: Any, blocks: int, address: int, like: Array, out: Array, room
 def _fold(
     totals: Any, drawn: Any, values: Any, expected: Any, blend: Any, how: Any, first: int, last: int, room: Any
 ) -> None:
-    """A block stays in the cache while what all nodes sent of it streams through."""
+    """A tile stays in the cache while what all nodes sent of it streams through."""
     all_sums, all_counts, energy, kept, all_squares, all_cubes, fourths = totals
     seeds, dim, k, size = drawn
     weights, starts, scale = how
     all_common, heards, flag, factors = blend
-    nodes, chosen, layer, sink = seeds.shape[0], room[0], np.empty(size, np.int64), np.empty(1)
+    nodes, chosen, block, sink = seeds.shape[0], room[0], np.empty(size, np.int64), np.empty(1)
     every, mixture = _one(np.uint64(0), np.uint64(0), 0, dim, k, size), np.empty(size if all_common.size else 0)
-    for block in range(first, last):
-        start, end = block * size, min(block * size + size, dim)
-        begin = kept[block] if energy.size else -1
+    for tile in range(first, last):
+        start, end = tile * size, min(tile * size + size, dim)
+        begin = kept[tile] if energy.size else -1
         here = all_sums[start:end], all_counts[start:end], all_squares[max(begin, 0) :], all_cubes[max(begin, 0) :]
         wanted = nodes * (k * size // dim)
         sink[0] = _touch(here[0], wanted) + _touch(here[1], wanted)
-        alone = _layers(starts, start, end, layer)
+        alone = _blocks(starts, start, end, block)
         common = all_common[start:end]
         for i in range(nodes):
-            at, count = _draw(_keyed(every, seeds[i]), block, room)
+            at, count = _draw(_keyed(every, seeds[i]), tile, room)
             sent = _view(values[0][i], values[1], at, count)
             known = _view(expected[0][i], expected[1], start, end - start if expected[0][i] else 0)
             if i == 0 or expected[0][i] != expected[0][i - 1]:
                 sink[0] = _touch(known, count)
             if common.size == 0:
-                _add_one(here, begin, energy, fourths, i, chosen, count, sent, known, weights, layer, alone, scale)
+                _add_one(here, begin, energy, fourths, i, chosen, count, sent, known, weights, block, alone, scale)
             else:
                 heard = _view(heards[i], flag, start, end - start if heards[i] else 0)
-                _mix(mixture, chosen, count, common, heard, known, factors, layer, alone)
-                _add_one(here, begin, energy, fourths, i, chosen, count, sent, mixture, weights, layer, alone, scale)
+                _mix(mixture, chosen, count, common, heard, known, factors, block, alone)
+                _add_one(here, begin, energy, fourths, i, chosen, count, sent, mixture, weights, block, alone, scale)
 
 
 @_inner
@@ -278,13 +279,13 @@ def _add_one(
     sent: Array,
     known: Array,
     weights: Array,
-    layer: Array,
+    block: Array,
     alone: int,
     scale: float,
 ) -> None:
-    """What node i sent of a block."""
+    """What node i sent of a tile."""
     if alone < 0:
-        _add_layered(here, begin >= 0, energy[i], fourths[i], chosen, count, sent, known, weights[i], layer, scale)
+        _add_layered(here, begin >= 0, energy[i], fourths[i], chosen, count, sent, known, weights[i], block, scale)
     elif weights[i, alone] > 0:
         square, fourth = _add(here, energy.size > 0, begin >= 0, chosen, count, sent, known, weights[i, alone], scale)
         if energy.size:
@@ -304,7 +305,7 @@ def _add(
     weight: float,
     scale: float,
 ) -> tuple[float, float]:
-    """One node's values of a block; returns the sums of their squares and of their fourth powers."""
+    """One node's values of a tile; returns the sums of their squares and of their fourth powers."""
     sums, counts, squares, cubes = here
     energy, fourth = 0.0, 0.0
     for t in range(count):
@@ -333,14 +334,14 @@ def _add_layered(
     sent: Array,
     known: Array,
     weights: Array,
-    layer: Array,
+    block: Array,
     scale: float,
 ) -> None:
-    """The same in a block of several layers: each value has the weight of its own."""
+    """The same in a tile of several blocks: each value has the weight of its own."""
     sums, counts, squares, cubes = here
     for t in range(count):
         j = chosen[t]
-        own = layer[j]
+        own = block[j]
         if weights[own] > 0:
             y = weights[own] * (scale * _residual(sent, known, t, j))
             square = y * y
@@ -368,13 +369,13 @@ def _mix(
     heard: Array,
     known: Array,
     factors: Array,
-    layer: Array,
+    block: Array,
     alone: int,
 ) -> None:
     """What is expected at the chosen coordinates, where rows are one part of it."""
     for t in range(count):
         j = chosen[t]
-        own = layer[j] if alone < 0 else alone
+        own = block[j] if alone < 0 else alone
         mixed = factors[0, own] * common[j]
         if heard.size:
             mixed += heard[j] * (factors[1, own] * common[j] + factors[2, own] * np.float64(known[j]))
@@ -404,24 +405,24 @@ def _carry(
     lost: Array,
     added: Array,
 ) -> int:
-    """How many coordinates were lost to cancellation, each of a block noted once."""
+    """How many coordinates were lost to cancellation, each of a tile noted once."""
     seeds, dim, k, size = drawn
     starts, first, last = where
-    nodes, chosen, layer, found = seeds.shape[0], room[0], np.empty(size, np.int64), 0
+    nodes, chosen, block, found = seeds.shape[0], room[0], np.empty(size, np.int64), 0
     mark, sink = np.zeros(size, np.uint8), np.empty(1)
     every = _one(np.uint64(0), np.uint64(0), 0, dim, k, size)
-    for block in range(first, last):
-        start, end = block * size, min(block * size + size, dim)
-        alone, before = _layers(starts, start, end, layer), found
+    for tile in range(first, last):
+        start, end = tile * size, min(tile * size + size, dim)
+        alone, before = _blocks(starts, start, end, block), found
         for i in range(nodes):
-            at, count = _draw(_keyed(every, seeds[i]), block, room)
+            at, count = _draw(_keyed(every, seeds[i]), tile, room)
             new, old = _view(values[0][i], values[1], at, count), _view(rows[0][i], rows[1], start, end - start)
             sink[0] = _touch(old, count)
             for s in range(sums.size):
                 total = _view(sums[s], _DOUBLE, start, end - start)
                 for t in range(count):
                     j = chosen[t]
-                    weight, was = weights[s, i, layer[j] if alone < 0 else alone], np.float64(old[j])
+                    weight, was = weights[s, i, block[j] if alone < 0 else alone], np.float64(old[j])
                     total[j] += weight * (np.float64(new[t]) - was)
                     if abs(total[j]) < CANCELLED * abs(weight * was) and mark[j] == 0:
                         mark[j] = 1
@@ -438,7 +439,7 @@ def _carry(
 
 @_inner
 def _check(new: Array, old: Array, chosen: Array, start: int) -> Any:
-    """What a block adds to the checksum of its row; ``new`` and ``old`` are bits."""
+    """What a tile adds to the checksum of its row; ``new`` and ``old`` are bits."""
     total, first = np.uint64(0), np.uint64(start + 1)
     for t in range(new.size):
         j = chosen[t]
@@ -448,12 +449,12 @@ def _check(new: Array, old: Array, chosen: Array, start: int) -> Any:
 
 
 @_entry
-def _put(drawn: Any, blocks: int, values: int, like: Array, row: int, kind: Array, room: Any) -> None:
+def _put(drawn: Any, tiles: int, values: int, like: Array, row: int, kind: Array, room: Any) -> None:
     one, chosen, sink = _one(*drawn), room[0], np.empty(1)
-    for block in range(blocks):
-        at, count = _draw(one, block, room)
+    for tile in range(tiles):
+        at, count = _draw(one, tile, room)
         new = _view(values, like, at, count)
-        here = _view(row, kind, block * one.size, min(one.size, one.dim - block * one.size))
+        here = _view(row, kind, tile * one.size, min(one.size, one.dim - tile * one.size))
         sink[0] = _touch(here, count)
         for t in range(count):
             here[chosen[t]] = new[t]
@@ -474,13 +475,13 @@ def _fit_sums(
 ) -> None:
     seeds, dim, k, size = drawn
     weights, starts, rounding = how
-    nodes, chosen, layer, sink = seeds.shape[0], room[0], np.empty(size, np.int64), np.empty(1)
+    nodes, chosen, block, sink = seeds.shape[0], room[0], np.empty(size, np.int64), np.empty(1)
     every = _one(np.uint64(0), np.uint64(0), 0, dim, k, size)
-    for block in range(first, last):
-        start, end = block * size, min(block * size + size, dim)
-        alone, common = _layers(starts, start, end, layer), all_common[start:end]
+    for tile in range(first, last):
+        start, end = tile * size, min(tile * size + size, dim)
+        alone, common = _blocks(starts, start, end, block), all_common[start:end]
         for i in range(nodes):
-            at, count = _draw(_keyed(every, seeds[i]), block, room)
+            at, count = _draw(_keyed(every, seeds[i]), tile, room)
             sent = _view(values[0][i], values[1], at, count)
             last_sent = _view(rows[0][i], rows[1], start, end - start if rows[0][i] else 0)
             heard = _view(heards[i], _BYTE, start, end - start if heards[i] else 0)
@@ -504,7 +505,7 @@ def _fit_sums(
             else:
                 for t in range(count):
                     j = chosen[t]
-                    own = layer[j]
+                    own = block[j]
                     h, b = (np.float64(heard[j]), np.float64(last_sent[j])) if heard.size else (0.0, 0.0)
                     x, c, r = _fitted(weights[i, own], sent[t], common[j], b, h, rounding)
                     products = h * c * c, c * r, r * r, h * x * c, x * r, (1.0 - h) * c * c, (1.0 - h) * x * c
@@ -521,23 +522,23 @@ def _fitted(weight: float, sent: float, common: float, last: float, heard: float
 
 
 @_inner
-def _layers(starts: Array, start: int, end: int, layer: Array) -> Any:
-    """layer[j] of coordinate start + j; returns the layer if it is the same for all, else −1."""
+def _blocks(starts: Array, start: int, end: int, block: Array) -> Any:
+    """block[j] of coordinate start + j; returns the block if it is the same for all, else −1."""
     now = np.searchsorted(starts, start, side="right") - 1
     if now + 1 == starts.size or starts[now + 1] >= end:
         return now
     for j in range(end - start):
         while now + 1 < starts.size and starts[now + 1] <= start + j:
             now += 1
-        layer[j] = now
+        block[j] = now
     return -1
 
 
-# --- one block of a sample (docs/sampling.md) -----------------------------------------------------
+# --- one tile of a sample (docs/sampling.md) -----------------------------------------------------
 
 
 class _One(NamedTuple):
-    """A sample with what all its blocks share: size·k = q·dim + r, and size = 2**w."""
+    """A sample with what all its tiles share: size·k = q·dim + r, and size = 2**w."""
 
     a: Any
     b: Any
@@ -563,23 +564,23 @@ def _keyed(every: _One, words: Array) -> _One:
 
 
 @_inner
-def _place(one: _One, block: int) -> Any:
-    """floor((off + min(block·size, dim)·k) / dim): where a block begins on the wire."""
-    return one.k if block * one.size >= one.dim else block * one.q + (one.off + block * one.r) // one.dim
+def _place(one: _One, tile: int) -> Any:
+    """floor((off + min(tile·size, dim)·k) / dim): where a tile begins on the wire."""
+    return one.k if tile * one.size >= one.dim else tile * one.q + (one.off + tile * one.r) // one.dim
 
 
 @_inner
-def _draw(one: _One, block: int, room: Any) -> tuple[int, int]:
-    """Where a block begins on the wire, and its count; chosen[i] = walk((i + o) mod m) in it for i < count."""
+def _draw(one: _One, tile: int, room: Any) -> tuple[int, int]:
+    """Where a tile begins on the wire, and its count; chosen[i] = walk((i + o) mod m) in it for i < count."""
     x, draws = room
-    at = _place(one, block)
-    count = _place(one, block + 1) - at
+    at = _place(one, tile)
+    count = _place(one, tile + 1) - at
     if count == 0:
         return at, count
-    m = min(one.size, one.dim - block * one.size)
+    m = min(one.size, one.dim - tile * one.size)
     w = one.w if m == one.size else _bits(m - 1)
     words = m if m <= RANKED else 2 + (48 + w - 1) // w
-    start = np.uint64(STRIDE * block)
+    start = np.uint64(STRIDE * tile)
     for r in range(words):
         draws[r] = _word(one, start + np.uint64(r))
     o = _below(m, w, one, start + np.uint64(words))

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from sparsemean.kernels.jit import Array
+from sparsemean._types import Array
 from sparsemean.kernels.jit import entry as _entry
 from sparsemean.kernels.jit import inner as _inner
-from sparsemean.kernels.spread import cores, spread
+from sparsemean.kernels.parallel_map import cores, parallel_map
 
 _PIECE = 1 << 18  # coordinates in one go, however many threads: sums over pieces must not depend on them
 _COMPARED = 1024  # entries at a time that are looked through for the few large ones among them
@@ -30,27 +30,29 @@ def power_sums(sums: Array, squares: Array, cubes: Array, begin: Array, size: in
     """See ``power_sums_numpy``. The pieces and the order of their sums do not depend on the threads."""
     ends = np.append(starts[1:], sums.size)
     pieces = [
-        (layer, low, min(low + _PIECE, end))
-        for layer, (start, end) in enumerate(zip(starts.tolist(), ends.tolist(), strict=True))
+        (block, low, min(low + _PIECE, end))
+        for block, (start, end) in enumerate(zip(starts.tolist(), ends.tolist(), strict=True))
         for low in range(start, end, _PIECE)
     ]
     found = np.zeros((4, starts.size))
-    parts = spread(
+    parts = parallel_map(
         lambda piece: _power_sums(sums, squares, cubes, begin, size, piece[1], piece[2]), pieces, _threads(sums.size)
     )
-    for (layer, *_), part in zip(pieces, parts, strict=True):
-        found[:, layer] += part
+    for (block, *_), part in zip(pieces, parts, strict=True):
+        found[:, block] += part
     return found
 
 
 def reweigh(factors: Array, counts: Array, sums: Array, out: Array, anew: bool = False) -> None:
     """See ``reweigh_numpy``."""
-    spread(lambda piece: _reweigh(factors, counts, sums, out, anew, *piece), _pieces(sums.size), _threads(sums.size))
+    parallel_map(
+        lambda piece: _reweigh(factors, counts, sums, out, anew, *piece), _pieces(sums.size), _threads(sums.size)
+    )
 
 
 def add_scaled(sums: Array, factor: float, out: Array, anew: bool = False) -> None:
     """See ``add_scaled_numpy``."""
-    spread(lambda piece: _add_scaled(sums, factor, out, anew, *piece), _pieces(sums.size), _threads(sums.size))
+    parallel_map(lambda piece: _add_scaled(sums, factor, out, anew, *piece), _pieces(sums.size), _threads(sums.size))
 
 
 def largest(vector: Array, k: int) -> Array:
@@ -64,7 +66,7 @@ def largest(vector: Array, k: int) -> Array:
         return _above(bits[low:high], beyond_sign, kind(least), low)
 
     for least in (_guessed(vector, k), 0):
-        pieces = spread(partial(above, least=least), _pieces(vector.size), _threads(vector.size))
+        pieces = parallel_map(partial(above, least=least), _pieces(vector.size), _threads(vector.size))
         at, magnitudes = (np.concatenate(each) for each in zip(*pieces, strict=True))
         if at.size >= k:
             break
@@ -107,10 +109,10 @@ def _power_sums(
     sums: Array, squares: Array, cubes: Array, begin: Array, size: int, low: int, high: int
 ) -> tuple[float, float, float, float]:
     s2, sp3, q2, qs2 = 0.0, 0.0, 0.0, 0.0
-    for block in range(low // size, (high - 1) // size + 1):
-        first, last, away = max(low, block * size), min(high, block * size + size), begin[block] - block * size
+    for tile in range(low // size, (high - 1) // size + 1):
+        first, last, away = max(low, tile * size), min(high, tile * size + size), begin[tile] - tile * size
         s2 += _sum_of_squares(sums[first:last])
-        if begin[block] >= 0:
+        if begin[tile] >= 0:
             for j in range(first, last):
                 s, q = sums[j], squares[j + away]
                 sp3 += s * cubes[j + away]

@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
+from sparsemean._types import Doubles, Flags, Floats, Ints
 from sparsemean.kernels.choose import fastest
-from sparsemean.kernels.sample import Integers, Sample, drawn
-
-Doubles: TypeAlias = npt.NDArray[np.float64]
-Floats: TypeAlias = npt.NDArray[np.floating[Any]]
-Flags: TypeAlias = npt.NDArray[np.uint8]
+from sparsemean.kernels.sample import Sample, drawn
 
 
 class Fit(NamedTuple):
     """Of each node a sample, its values, its row B, and 1 in ``heard`` where that holds something (None: nowhere).
 
-    c is ``common``; ``weights[i, layer]``; a difference B − c below ``rounding`` times their size is 0.
+    c is ``common``; ``weights[i, block]``; a difference B − c below ``rounding`` times their size is 0.
     """
 
     samples: Sequence[Sample]
@@ -28,7 +24,7 @@ class Fit(NamedTuple):
     rows: Sequence[Floats | None]
     heard: Sequence[Flags | None]
     weights: Doubles
-    starts: Integers
+    starts: Ints
     common: Doubles
     rounding: float
 
@@ -37,28 +33,28 @@ FitSums: TypeAlias = Callable[[Fit, int], Doubles]
 
 
 def fit_sums_numpy(fit: Fit, threads: int = 1) -> Doubles:
-    """Σc², Σcr, Σr², Σxc, Σxr where heard (r = B − c), Σc², Σxc where not, all weighted, per layer: (7, layers)."""
+    """Σc², Σcr, Σr², Σxc, Σxr where heard (r = B − c), Σc², Σxc where not, all weighted, per block: (7, blocks)."""
     found = np.zeros((7, fit.starts.size))
     for sample, values, row, flags, weights in zip(*fit[:5], strict=True):
         chosen = drawn(sample)
-        layer = np.searchsorted(fit.starts, chosen, side="right") - 1
-        weight = weights[layer]
+        block = np.searchsorted(fit.starts, chosen, side="right") - 1
+        weight = weights[block]
         heard = np.zeros(chosen.size) if flags is None else flags[chosen].astype(np.float64)
         last = np.zeros(chosen.size) if row is None else weight * row[chosen].astype(np.float64)
         found += products(
-            layer, fit.starts.size, weight * values, weight * fit.common[chosen], last, heard, fit.rounding
+            block, fit.starts.size, weight * values, weight * fit.common[chosen], last, heard, fit.rounding
         )
     return found
 
 
 def products(
-    layer: Integers, layers: int, x: Doubles, c: Doubles, last: Doubles, heard: Doubles, rounding: float
+    block: Ints, blocks: int, x: Doubles, c: Doubles, last: Doubles, heard: Doubles, rounding: float
 ) -> Doubles:
-    """The sums of one node, of values that lie in these layers."""
+    """The sums of one node, of values that lie in these blocks."""
     r = heard * (last - c)
     r = np.where(np.abs(r) > rounding * (np.abs(last) + np.abs(c)), r, 0.0)
     each = (heard * c * c, c * r, r * r, heard * x * c, x * r, (1 - heard) * c * c, (1 - heard) * x * c)
-    return np.array([np.bincount(layer, product, layers) for product in each])
+    return np.array([np.bincount(block, product, blocks) for product in each])
 
 
 @functools.cache

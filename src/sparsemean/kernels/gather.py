@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
+from sparsemean._types import Floats
 from sparsemean.kernels.choose import SMALL, fastest
 from sparsemean.kernels.sample import Sample, drawn, sample_numpy
 
-Floats: TypeAlias = npt.NDArray[np.floating[Any]]
 Gather: TypeAlias = Callable[[Sample, Floats, Floats], None]
 
 
 def gather_numpy(sample: Sample, vector: Floats, out: Floats) -> None:
     """out[i] = vector[coordinate i], rounded to the type of ``out``; sizes k and dim are the caller's to check."""
     chosen = np.empty(sample.k, np.int64)
-    sample_numpy(sample, 0, sample.blocks, chosen)
+    sample_numpy(sample, 0, sample.tiles, chosen)
     out[:] = vector[chosen]
 
 

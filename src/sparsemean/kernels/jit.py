@@ -6,10 +6,8 @@ from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 import numba.extending
-import numpy.typing as npt
 
 nb: Any = numba  # typed in some releases only
-Array = npt.NDArray[Any]
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
+from sparsemean._types import Floats, Ints
 from sparsemean.kernels.choose import ARRAYS, fastest, worth_loading
 
-Floats: TypeAlias = npt.NDArray[np.floating[Any]]
-Ints: TypeAlias = npt.NDArray[np.int64]
 Largest: TypeAlias = Callable[[Floats, int], Ints]
 
 

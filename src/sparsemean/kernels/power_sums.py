@@ -7,26 +7,24 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
+from sparsemean._types import Doubles, Ints
 from sparsemean.kernels.choose import ARRAYS, fastest
 
-Doubles: TypeAlias = npt.NDArray[np.float64]
-Ints: TypeAlias = npt.NDArray[np.int64]
 PowerSums: TypeAlias = Callable[[Doubles, Doubles, Doubles, Ints, int, Ints], Doubles]
 
 
 def power_sums_numpy(sums: Doubles, squares: Doubles, cubes: Doubles, begin: Ints, size: int, starts: Ints) -> Doubles:
-    """Σ S² over all coordinates, Σ S P3, Σ Q² and Σ Q S² over those that keep powers, per layer from ``starts`` on.
+    """Σ S² over all coordinates, Σ S P3, Σ Q² and Σ Q S² over those that keep powers, per block from ``starts`` on.
 
-    Block b of ``size`` coordinates has its powers from ``begin[b]`` on, none where that is negative.
+    Tile b of ``size`` coordinates has its powers from ``begin[b]`` on, none where that is negative.
     """
-    blocks = np.flatnonzero(begin >= 0)
-    at = (blocks[:, None] * size + np.arange(size)).ravel()
+    tiles = np.flatnonzero(begin >= 0)
+    at = (tiles[:, None] * size + np.arange(size)).ravel()
     at = at[at < sums.size]
-    layer, s = np.searchsorted(starts, at, side="right") - 1, sums[at]
+    block, s = np.searchsorted(starts, at, side="right") - 1, sums[at]
     products = (s * cubes, squares * squares, squares * s * s)
-    kept = [np.bincount(layer, product, starts.size) for product in products]
+    kept = [np.bincount(block, product, starts.size) for product in products]
     s2 = np.zeros(starts.size)
     filled = np.diff(starts, append=sums.size) > 0
     if sums.size:

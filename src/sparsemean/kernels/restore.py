@@ -9,10 +9,10 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from sparsemean._types import Doubles
 from sparsemean.kernels.choose import fastest, worth_loading
 from sparsemean.kernels.sample import stream_index, stream_word
 
-Doubles: TypeAlias = npt.NDArray[np.float64]
 Codes: TypeAlias = npt.NDArray[np.uint8]
 Singles: TypeAlias = npt.NDArray[np.floating[Any]]
 Restore: TypeAlias = Callable[[Sequence[int], Codes, Doubles, int, int, Singles], None]

@@ -7,12 +7,10 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
+from sparsemean._types import Counts, Doubles
 from sparsemean.kernels.choose import ARRAYS, fastest
 
-Doubles: TypeAlias = npt.NDArray[np.float64]
-Counts: TypeAlias = npt.NDArray[np.int32]
 Reweigh: TypeAlias = Callable[[Doubles, Counts, Doubles, Doubles, bool], None]
 
 

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sparsemean.kernels.sample import Integers
+from sparsemean._types import Ints
 
 ODD = 0x9E3779B97F4A7C15  # entry i has (i + 1) times this, made odd
 
 
-def check_of(array: npt.NDArray[Any], entries: Integers) -> int:
+def check_of(array: npt.NDArray[Any], entries: Ints) -> int:
     """What these values, as the entries of these numbers, add to the checksum of their row.
 
     >>> check_of(np.zeros(3), np.arange(3)), check_of(np.ones(1, np.uint8), np.arange(1)) == ODD

@@ -1,4 +1,4 @@
-"""The coordinates of a sample, block after block (docs/sampling.md), from the words that determine it."""
+"""The coordinates of a sample, tile after tile (docs/sampling.md), from the words that determine it."""
 
 from __future__ import annotations
 
@@ -9,16 +9,15 @@ from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from sparsemean._types import Ints, Words
 from sparsemean.kernels.choose import fastest, worth_loading
 
-STRIDE = 8  # words set aside for a block; only the last, short one may need more
-RANKED = 64  # a block up to this size is shuffled by ranking words, not by rounds
+STRIDE = 8  # words set aside for a tile; only the last, short one may need more
+RANKED = 64  # a tile up to this size is shuffled by ranking words, not by rounds
 KEPT = 1 << 12  # a sample up to this size is kept for the next call
 _CHUNK = 1 << 16  # coordinates in hand at once, so that the work stays in the cache
 _GOLDEN, _ALL = 0x9E3779B97F4A7C15, (1 << 64) - 1
 
-Words: TypeAlias = npt.NDArray[np.uint64]
-Integers: TypeAlias = npt.NDArray[np.int64]
 AnyIntegers: TypeAlias = npt.NDArray[np.integer[Any]]
 _Z = TypeVar("_Z", int, npt.NDArray[Any])  # a number, or an array of them
 
@@ -31,17 +30,17 @@ class Sample(NamedTuple):
     off: int
     dim: int
     k: int
-    size: int  # coordinates a block, a power of two
+    size: int  # coordinates a tile, a power of two
 
     @staticmethod
     def keyed(digest: bytes, dim: int, k: int, size: int) -> Sample:
-        """The sample of a key with this digest: two words for the blocks, two for the offset."""
+        """The sample of a key with this digest: two words for the tiles, two for the offset."""
         a, b, *offset = np.frombuffer(digest, "<u8").astype(np.uint64)
         return Sample(a, b, below(dim, offset, 0), dim, k, size)
 
     @property
-    def blocks(self) -> int:
-        """How many blocks there are; the last may be short."""
+    def tiles(self) -> int:
+        """How many tiles there are; the last may be short."""
         return -(-self.dim // self.size)
 
 
@@ -49,7 +48,7 @@ Draw: TypeAlias = Callable[[Sample, int, int, AnyIntegers], None]
 
 
 def sample_numpy(sample: Sample, first: int, last: int, out: AnyIntegers) -> None:
-    """The coordinates in the blocks [first, last), in the order of the values on the wire.
+    """The coordinates in the tiles [first, last), in the order of the values on the wire.
 
     ``out`` has room for just them, ``places(sample, first, last)[-1]`` less its first.
     """
@@ -61,12 +60,12 @@ def sample_numpy(sample: Sample, first: int, last: int, out: AnyIntegers) -> Non
     rows = max(1, _CHUNK // (size * sample.k // sample.dim + 1))
     for some in (busy[i : i + rows] for i in range(0, busy.size, rows)):
         span = slice(at[some[0]], at[some[-1] + 1])
-        out[span] = _from_full_blocks(sample, first + some, counts[some])
+        out[span] = _from_full_tiles(sample, first + some, counts[some])
     if first <= full < last and counts[-1]:
         m, start = sample.dim - full * size, full * STRIDE
         draws = stream_word(sample, stream_index(start, shuffle_words(m)))
         o = below(m, sample, start + shuffle_words(m))
-        out[at[-2] :] = from_block(draws, o, int(counts[-1]), m) + full * size
+        out[at[-2] :] = from_tile(draws, o, int(counts[-1]), m) + full * size
 
 
 @functools.cache
@@ -75,71 +74,71 @@ def draw() -> Draw:
     return fastest(sample_numpy, "sample")
 
 
-def drawn(sample: Sample) -> Integers:
+def drawn(sample: Sample) -> Ints:
     """All its coordinates, in the order of the values on the wire; not to be written to."""
     return _recent(sample) if sample.k <= KEPT else _all(sample)
 
 
 @functools.lru_cache(maxsize=256)
-def _recent(sample: Sample) -> Integers:
+def _recent(sample: Sample) -> Ints:
     """Where node and server share a process, one draws soon after the other; small draws are kept for it, 8 MB."""
     return _all(sample)
 
 
-def _all(sample: Sample) -> Integers:
+def _all(sample: Sample) -> Ints:
     found = np.empty(sample.k, np.int64)
-    (draw() if worth_loading(sample.k) else sample_numpy)(sample, 0, sample.blocks, found)
+    (draw() if worth_loading(sample.k) else sample_numpy)(sample, 0, sample.tiles, found)
     found.flags.writeable = False
     return found
 
 
-def drawn_near(sample: Sample, at: Integers) -> tuple[Integers, Integers]:
-    """The coordinates of the sample in the blocks that these lie in, and their places on the wire."""
+def drawn_near(sample: Sample, at: Ints) -> tuple[Ints, Ints]:
+    """The coordinates of the sample in the tiles that these lie in, and their places on the wire."""
     near, where = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
-    for block in np.unique(at // sample.size).tolist():
-        first, last = places(sample, block, block + 1).tolist()
+    for tile in np.unique(at // sample.size).tolist():
+        first, last = places(sample, tile, tile + 1).tolist()
         near.append(np.empty(last - first, np.int64))
-        (draw() if worth_loading(last - first) else sample_numpy)(sample, block, block + 1, near[-1])
+        (draw() if worth_loading(last - first) else sample_numpy)(sample, tile, tile + 1, near[-1])
         where.append(np.arange(first, last))
     return np.concatenate(near), np.concatenate(where)
 
 
-def places(sample: Sample, first: int, last: int) -> Integers:
-    """Where the blocks first..last begin on the wire."""
+def places(sample: Sample, first: int, last: int) -> Ints:
+    """Where the tiles first..last begin on the wire."""
     return places_of(sample, np.arange(first, last + 1, dtype=np.int64))
 
 
-def places_of(sample: Sample, b: Integers) -> Integers:
-    """floor((off + min(b·size, dim)·k) / dim), in int64: where block b begins on the wire."""
+def places_of(sample: Sample, b: Ints) -> Ints:
+    """floor((off + min(b·size, dim)·k) / dim), in int64: where tile b begins on the wire."""
     q, r = divmod(sample.size * sample.k, sample.dim)
     return np.where(b * sample.size >= sample.dim, sample.k, b * q + (sample.off + b * r) // sample.dim)
 
 
-def _from_full_blocks(sample: Sample, blocks: Integers, counts: Integers) -> Integers:
-    """The first counts[j] coordinates of every blocks[j], one block after another."""
+def _from_full_tiles(sample: Sample, tiles: Ints, counts: Ints) -> Ints:
+    """The first counts[j] coordinates of every tiles[j], one tile after another."""
     size, widest, rounds = sample.size, int(counts.max()), shuffle_words(sample.size)
-    starts = (blocks * STRIDE).astype(np.uint64)
+    starts = (tiles * STRIDE).astype(np.uint64)
     draws: Words = stream_word(sample, starts[:, None] + stream_index(0, rounds + 1))
-    order: Literal["C", "F"] = "C" if widest > len(blocks) else "F"  # the longer axis is the inner loop
-    x = np.empty((len(blocks), widest), np.uint32, order)
+    order: Literal["C", "F"] = "C" if widest > len(tiles) else "F"  # the longer axis is the inner loop
+    x = np.empty((len(tiles), widest), np.uint32, order)
     x[:] = np.arange(widest)
     x += draws[:, rounds:].astype(np.uint32)
     x &= np.uint32(size - 1)
-    found = permuted(x, draws, size) + blocks[:, None] * size
+    found = permuted(x, draws, size) + tiles[:, None] * size
     if counts.min() == widest:
         return found.ravel()
     return found[np.arange(widest) < counts[:, None]]
 
 
-def from_block(draws: Words, o: int, count: int, m: int) -> Integers:
-    """walk((i + o) mod m) for i < count, in a block of any size m."""
+def from_tile(draws: Words, o: int, count: int, m: int) -> Ints:
+    """walk((i + o) mod m) for i < count, in a tile of any size m."""
     x = (np.arange(count) + o) % m
     if m <= RANKED:
-        order: Integers = np.argsort(draws, kind="stable")
+        order: Ints = np.argsort(draws, kind="stable")
         return order[x]
     every = np.arange(1 << (m - 1).bit_length(), dtype=np.uint32)
     image = permuted(every[None], draws[None], m)[0].astype(np.int64)
-    y: Integers = image[x]
+    y: Ints = image[x]
     while (late := np.flatnonzero(y >= m)).size:
         y[late] = image[y[late]]
     return y
@@ -160,7 +159,7 @@ def permuted(x: npt.NDArray[np.uint32], draws: Words, m: int) -> npt.NDArray[np.
 
 
 def shuffle_words(m: int) -> int:
-    """Words that shuffle a block of m: one for each member, or one for each round."""
+    """Words that shuffle a tile of m: one for each member, or one for each round."""
     return m if m <= RANKED else 2 - (-48 // (m - 1).bit_length())
 
 

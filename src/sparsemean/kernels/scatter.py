@@ -6,14 +6,9 @@ import functools
 from collections.abc import Callable
 from typing import TypeAlias
 
-import numpy as np
-import numpy.typing as npt
-
+from sparsemean._types import Counts, Doubles, Ints
 from sparsemean.kernels.choose import ARRAYS, fastest
 
-Doubles: TypeAlias = npt.NDArray[np.float64]
-Ints: TypeAlias = npt.NDArray[np.int64]
-Counts: TypeAlias = npt.NDArray[np.int32]
 Scatter: TypeAlias = Callable[[Doubles, Counts, Ints, Doubles], None]
 
 

@@ -9,16 +9,16 @@ from typing import TypeVar
 
 import numpy as np
 
-from sparsemean.blocks import Blocks
+from sparsemean._types import Doubles, Floats, Ints
 from sparsemean.client import Client
 from sparsemean.errors import InvalidInput
+from sparsemean.evaluation import Truth, exact_error, truth
 from sparsemean.lab.tasks.base import Task
-from sparsemean.payload import Doubles, Floats, Ints
+from sparsemean.payload.blocks import Blocks
 from sparsemean.run import Run
 from sparsemean.schemes import Scheme
 from sparsemean.server import Server
 from sparsemean.simulation import play_round
-from sparsemean.truth import Truth, exact_error, truth
 
 State = TypeVar("State")
 
@@ -132,7 +132,7 @@ def _bounded(values: Floats, largest: float) -> bool:
 
 def _judged(answer: _Answer, true: Truth, blocks: Blocks) -> dict[str, float | None]:
     """The columns that compare the answer with the truth."""
-    off = (answer.mean - true.mean) * blocks.spread((true.nodes > 0).astype(np.float64))
+    off = (answer.mean - true.mean) * blocks.expand((true.nodes > 0).astype(np.float64))
     mse = float(off @ off)
     return {
         "mse": mse,

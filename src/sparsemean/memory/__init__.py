@@ -1,6 +1,6 @@
 """Memories: what the server expects of a node before it hears from it, one a file."""
 
-from sparsemean.memory.base import Arrival, Facts, Memory, Recollection, Setting
+from sparsemean.memory.base import Arrival, Memory, MemoryFacts, MemorySpec, MemoryState
 from sparsemean.memory.hybrid import Hybrid
 from sparsemean.memory.nothing import Nothing
 from sparsemean.memory.offset import Offset
@@ -11,14 +11,14 @@ from sparsemean.memory.window import Window
 
 __all__ = [
     "Arrival",
-    "Facts",
     "Hybrid",
     "Memory",
+    "MemoryFacts",
+    "MemorySpec",
+    "MemoryState",
     "Nothing",
     "Offset",
     "PerNode",
-    "Recollection",
-    "Setting",
     "Shared",
     "SharedStable",
     "Window",

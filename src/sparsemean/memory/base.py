@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from sparsemean.blocks import Blocks
+from sparsemean._types import Doubles, Floats, Ints
 from sparsemean.encoders import Encoder
 from sparsemean.kernels import Blend
 from sparsemean.memory.rows import InMemory, Shelf
-from sparsemean.payload import Doubles, Floats, Ints, Payload
-from sparsemean.tree import Tree
+from sparsemean.payload import Payload
+from sparsemean.payload.blocks import Blocks
+from sparsemean.state_tree import Tree
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +27,7 @@ class Arrival:
     payload: Payload | None
 
 
-class Recollection(ABC):
+class MemoryState(ABC):
     """The state of a memory. Arrays are large, so everything here updates in place."""
 
     @abstractmethod
@@ -103,7 +104,7 @@ class Recollection(ABC):
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class MemoryFacts:
     """What a memory asks of the encoder, and how it remembers.
 
     - ``needs_raw``: it subtracts values of x, so the encoder must send x itself
@@ -126,7 +127,7 @@ class Facts:
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class MemorySpec:
     """What a memory is built for: blocks of the vectors, their encoder, the type of their values, a shelf for rows.
 
     ``dim`` is that of whole vectors, where the blocks are a range of them.
@@ -151,9 +152,9 @@ class Memory(ABC):
 
     @property
     @abstractmethod
-    def facts(self) -> Facts:
+    def facts(self) -> MemoryFacts:
         """What it asks of the encoder, and how it remembers."""
 
     @abstractmethod
-    def start(self, setting: Setting) -> Recollection:
+    def start(self, spec: MemorySpec) -> MemoryState:
         """The empty memory."""

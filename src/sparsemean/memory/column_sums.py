@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from sparsemean.blocks import Blocks
+from sparsemean._types import Doubles, Floats, Ints
 from sparsemean.kernels import add_scaled
 from sparsemean.kernels.carry import CANCELLED
-from sparsemean.payload import Doubles, Floats, Ints
-from sparsemean.tree import Tree, array_in, names_in
+from sparsemean.payload.blocks import Blocks
+from sparsemean.state_tree import Tree, array_in, names_in
 
 Column = Callable[[str, Ints], Floats | None]
 """What the row of a node holds at these coordinates; None where it has no row."""
@@ -33,7 +33,7 @@ class ColumnSums:
         else:
             self.weights.pop(node, None)
         if np.any(change) and row is not None:
-            moved = self._blocks.spread(change) * row
+            moved = self._blocks.expand(change) * row
             self.sums += moved
             self.repair(np.flatnonzero(np.abs(self.sums) < CANCELLED * np.abs(moved)), column)
 

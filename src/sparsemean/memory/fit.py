@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from sparsemean.payload import Doubles
+from sparsemean._types import Doubles
 
 
 def unit_ratio(along: Doubles, length: Doubles, otherwise: Doubles) -> Doubles:

@@ -8,15 +8,16 @@ from functools import lru_cache, partial
 
 import numpy as np
 
+from sparsemean._types import Doubles, Floats, Ints
 from sparsemean.kernels import Blend, Fit, Sample, fit_sums, threads_for
 from sparsemean.kernels.fit_sums import products
-from sparsemean.memory.base import Arrival, Facts, Memory, Recollection, Setting
+from sparsemean.memory.base import Arrival, Memory, MemoryFacts, MemorySpec, MemoryState
 from sparsemean.memory.fit import unit_pair, unit_ratio
 from sparsemean.memory.per_node import LastValues, checked_age
 from sparsemean.memory.rows import Row
-from sparsemean.memory.table import Table
-from sparsemean.payload import Doubles, Floats, Ints, Part, Payload
-from sparsemean.tree import Array, Tree, array_in, branch
+from sparsemean.memory.table import RowTable
+from sparsemean.payload import Part, Payload
+from sparsemean.state_tree import Array, Tree, array_in, branch
 
 ROUNDING = 1e-9  # of running sums: B − c below this is 0, and says nothing of g
 
@@ -37,11 +38,11 @@ class Hybrid(Memory):
             object.__setattr__(self, "forget_after", checked_age(self.forget_after))
 
     @property
-    def facts(self) -> Facts:
-        return Facts(needs_raw=True, per_node=True, forgets=self.forget_after is not None)
+    def facts(self) -> MemoryFacts:
+        return MemoryFacts(needs_raw=True, per_node=True, forgets=self.forget_after is not None)
 
-    def start(self, setting: Setting) -> Recollection:
-        return _Both(setting, self.forget_after)
+    def start(self, spec: MemorySpec) -> MemoryState:
+        return _Both(spec, self.forget_after)
 
 
 class Heard(Row):
@@ -68,13 +69,13 @@ def _ones(size: int) -> Array:
     return np.ones(size, np.uint8)
 
 
-class _Both(Recollection):
-    def __init__(self, setting: Setting, forget_after: int | None) -> None:
-        self._blocks = setting.blocks
-        self._last = Table(setting, partial(LastValues, setting.dtype), forget_after, everyone=True, name="last")
-        self._heard = Table(setting, Heard, forget_after, everyone=True, name="heard")
-        self._common = np.zeros(setting.blocks.dim)
-        blocks = len(setting.blocks.sizes)
+class _Both(MemoryState):
+    def __init__(self, spec: MemorySpec, forget_after: int | None) -> None:
+        self._blocks = spec.blocks
+        self._last = RowTable(spec, partial(LastValues, spec.dtype), forget_after, everyone=True, name="last")
+        self._heard = RowTable(spec, Heard, forget_after, everyone=True, name="heard")
+        self._common = np.zeros(spec.blocks.dim)
+        blocks = len(spec.blocks.sizes)
         self._together, self._own, self._unheard = np.ones(blocks), np.zeros(blocks), np.ones(blocks)
         self._clear()
 
@@ -111,10 +112,10 @@ class _Both(Recollection):
         """(a − g)·c·h + g·B̄ + u·c·(1 − h), h the weight of those heard; with c their average, g cancels."""
         weighed = (np.sum(list(weights.values()), axis=0) > 0).astype(np.float64)
         mean, last = self._heard.mean(weights), self._last.mean(weights)  # arrays of their own, which are written over
-        mean *= self._blocks.spread(self._together - self._own - self._unheard)
-        mean += self._blocks.spread(self._unheard * weighed)
+        mean *= self._blocks.expand(self._together - self._own - self._unheard)
+        mean += self._blocks.expand(self._unheard * weighed)
         mean *= self._common
-        last *= self._blocks.spread(self._own)
+        last *= self._blocks.expand(self._own)
         mean += last
         return mean
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sparsemean.memory.base import Arrival, Facts, Memory, Recollection, Setting
-from sparsemean.payload import Doubles, Ints
-from sparsemean.tree import Tree
+from sparsemean._types import Doubles, Ints
+from sparsemean.memory.base import Arrival, Memory, MemoryFacts, MemorySpec, MemoryState
+from sparsemean.state_tree import Tree
 
 
 @dataclass(frozen=True)
@@ -17,14 +17,14 @@ class Nothing(Memory):
     """Expects 0 of everybody; what ``memory=None`` stands for."""
 
     @property
-    def facts(self) -> Facts:
-        return Facts()
+    def facts(self) -> MemoryFacts:
+        return MemoryFacts()
 
-    def start(self, setting: Setting) -> Recollection:
+    def start(self, spec: MemorySpec) -> MemoryState:
         return _Blank()
 
 
-class _Blank(Recollection):
+class _Blank(MemoryState):
     def expected(self, node: str, coordinates: Ints) -> float:
         return 0.0
 

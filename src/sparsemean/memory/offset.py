@@ -7,12 +7,13 @@ from functools import partial
 
 import numpy as np
 
+from sparsemean._types import Floats, Ints
 from sparsemean.encoders import Difference
 from sparsemean.errors import IncompatibleScheme
-from sparsemean.memory.base import Facts, Memory, Recollection, Setting
+from sparsemean.memory.base import Memory, MemoryFacts, MemorySpec, MemoryState
 from sparsemean.memory.rows import Row
-from sparsemean.memory.table import Table
-from sparsemean.payload import Floats, Ints, Part
+from sparsemean.memory.table import RowTable
+from sparsemean.payload import Part
 
 
 @dataclass(frozen=True)
@@ -20,14 +21,14 @@ class Offset(Memory):
     """Adds mean(h_i) to the decoded differences; h_i ← h_i + step · difference, as at the node."""
 
     @property
-    def facts(self) -> Facts:
-        return Facts(per_node=True, adds_offset=True)
+    def facts(self) -> MemoryFacts:
+        return MemoryFacts(per_node=True, adds_offset=True)
 
-    def start(self, setting: Setting) -> Recollection:
-        if not isinstance(setting.encoder, Difference):
-            raise IncompatibleScheme(f"Offset follows the state of a Difference encoder, not {setting.encoder!r}")
-        dim = setting.blocks.dim if setting.dim is None else setting.dim
-        return Table(setting, partial(NodeState, setting.encoder.step_in(dim)))
+    def start(self, spec: MemorySpec) -> MemoryState:
+        if not isinstance(spec.encoder, Difference):
+            raise IncompatibleScheme(f"Offset follows the state of a Difference encoder, not {spec.encoder!r}")
+        dim = spec.blocks.dim if spec.dim is None else spec.dim
+        return RowTable(spec, partial(NodeState, spec.encoder.step_in(dim)))
 
 
 class NodeState(Row):

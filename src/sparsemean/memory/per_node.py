@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from sparsemean.memory.base import Facts, Memory, Recollection, Setting
+from sparsemean._types import Floats, Ints
+from sparsemean.memory.base import Memory, MemoryFacts, MemorySpec, MemoryState
 from sparsemean.memory.rows import Row
-from sparsemean.memory.table import Table
-from sparsemean.payload import Floats, Ints, Part
+from sparsemean.memory.table import RowTable
+from sparsemean.payload import Part
 from sparsemean.theory.arguments import whole
 
 LAST_ROUND = (1 << 63) - 1
@@ -28,11 +29,11 @@ class PerNode(Memory):
             object.__setattr__(self, "forget_after", checked_age(self.forget_after))
 
     @property
-    def facts(self) -> Facts:
-        return Facts(needs_raw=True, per_node=True, verbatim=True, forgets=self.forget_after is not None)
+    def facts(self) -> MemoryFacts:
+        return MemoryFacts(needs_raw=True, per_node=True, verbatim=True, forgets=self.forget_after is not None)
 
-    def start(self, setting: Setting) -> Recollection:
-        return Table(setting, partial(LastValues, setting.dtype), self.forget_after)
+    def start(self, spec: MemorySpec) -> MemoryState:
+        return RowTable(spec, partial(LastValues, spec.dtype), self.forget_after)
 
 
 def checked_age(forget_after: int) -> int:

@@ -10,10 +10,11 @@ from functools import cached_property
 
 import numpy as np
 
+from sparsemean._types import Floats, Ints
 from sparsemean.kernels import Sample
 from sparsemean.kernels.sample import drawn, drawn_near
-from sparsemean.payload import Floats, Ints, Part
-from sparsemean.tree import Array, Tree
+from sparsemean.payload import Part
+from sparsemean.state_tree import Array, Tree
 
 
 class Row(ABC):
@@ -69,7 +70,7 @@ def clear(row: Row) -> None:
 
 
 @dataclass(frozen=True)
-class Change:
+class RowChange:
     """What the row of a node will hold at these coordinates, once it is settled; a sample stays undrawn."""
 
     node: str

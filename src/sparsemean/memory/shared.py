@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sparsemean.memory.base import Arrival, Facts, Memory, Recollection, Setting
-from sparsemean.payload import Doubles, Ints
-from sparsemean.tree import Tree, array_in
+from sparsemean._types import Doubles, Ints
+from sparsemean.memory.base import Arrival, Memory, MemoryFacts, MemorySpec, MemoryState
+from sparsemean.state_tree import Tree, array_in
 
 
 @dataclass(frozen=True)
@@ -20,14 +20,14 @@ class Shared(Memory):
     """
 
     @property
-    def facts(self) -> Facts:
-        return Facts(needs_raw=True)
+    def facts(self) -> MemoryFacts:
+        return MemoryFacts(needs_raw=True)
 
-    def start(self, setting: Setting) -> Recollection:
-        return _Previous(np.zeros(setting.blocks.dim))
+    def start(self, spec: MemorySpec) -> MemoryState:
+        return _Previous(np.zeros(spec.blocks.dim))
 
 
-class _Previous(Recollection):
+class _Previous(MemoryState):
     def __init__(self, estimate: Doubles) -> None:
         self.estimate = estimate
 

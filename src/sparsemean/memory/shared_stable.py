@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sparsemean.blocks import Blocks
-from sparsemean.memory.base import Arrival, Facts, Memory, Recollection, Setting
+from sparsemean._types import Doubles, Ints
+from sparsemean.memory.base import Arrival, Memory, MemoryFacts, MemorySpec, MemoryState
 from sparsemean.memory.fit import unit_ratio
-from sparsemean.payload import Doubles, Ints
-from sparsemean.tree import Tree, array_in
+from sparsemean.payload.blocks import Blocks
+from sparsemean.state_tree import Tree, array_in
 
 
 @dataclass(frozen=True)
@@ -23,14 +23,14 @@ class SharedStable(Memory):
     """
 
     @property
-    def facts(self) -> Facts:
-        return Facts(needs_raw=True)
+    def facts(self) -> MemoryFacts:
+        return MemoryFacts(needs_raw=True)
 
-    def start(self, setting: Setting) -> Recollection:
-        return _Averages(setting.blocks)
+    def start(self, spec: MemorySpec) -> MemoryState:
+        return _Averages(spec.blocks)
 
 
-class _Averages(Recollection):
+class _Averages(MemoryState):
     def __init__(self, blocks: Blocks) -> None:
         self._blocks = blocks
         self._average = np.zeros(blocks.dim)
@@ -74,7 +74,7 @@ class _Averages(Recollection):
         heard = self._weights > 0
         np.divide(self._sums, self._weights, out=self._average, where=heard)
         self._factor = unit_ratio(self._along, self._length, self._factor)
-        self._expected = self._blocks.spread(self._factor) * self._average
+        self._expected = self._blocks.expand(self._factor) * self._average
         self._clear()
 
     def forget(self, node: str) -> None:
@@ -98,4 +98,4 @@ class _Averages(Recollection):
 
     def restore(self, state: Tree) -> None:
         self._average, self._factor = array_in(state, "average"), array_in(state, "factor")
-        self._expected = self._blocks.spread(self._factor) * self._average
+        self._expected = self._blocks.expand(self._factor) * self._average

@@ -7,20 +7,21 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
+from sparsemean._types import Doubles, Floats, Ints
 from sparsemean.errors import DamagedJournal
 from sparsemean.kernels import Changes, Columns, Sample, add_scaled, carry, threads_for
 from sparsemean.kernels import put as put_samples
-from sparsemean.memory.base import Arrival, Recollection, Setting
+from sparsemean.memory.base import Arrival, MemorySpec, MemoryState
 from sparsemean.memory.column_sums import ColumnSums
 from sparsemean.memory.row_check import MASK, row_check
-from sparsemean.memory.rows import Change, Row, clear, picked, put, replaced, row_with
-from sparsemean.payload import Doubles, Floats, Ints, Part
-from sparsemean.tree import Array, Tree, array_in, branch, names_in
+from sparsemean.memory.rows import Row, RowChange, clear, picked, put, replaced, row_with
+from sparsemean.payload import Part
+from sparsemean.state_tree import Array, Tree, array_in, branch, names_in
 
 SEEN = "seen"  # the array of a row that says when it was last written: round + 1, 0 for never
 
 
-class Table(Recollection):
+class RowTable(MemoryState):
     """Rows by node. ``_present`` sums the rows of those in the round, ``_everyone``, where asked for, all alike.
 
     ``learn`` computes what rows will hold and leaves them as they are; ``settle`` writes it into them. So whoever keeps
@@ -29,29 +30,29 @@ class Table(Recollection):
 
     def __init__(
         self,
-        setting: Setting,
+        spec: MemorySpec,
         make_row: Callable[[int], Row],
         forget_after: int | None = None,
         everyone: bool = False,
         name: str = "rows",
     ) -> None:
-        self._blocks = setting.blocks
+        self._blocks = spec.blocks
         self._forget_after = forget_after
         self._blank = self._made(make_row)
-        self._section = setting.shelf.section(name, self._blank)
+        self._section = spec.shelf.section(name, self._blank)
         self._rows: dict[str, Row] = {}
         self._places: dict[str, int] = {}
-        self._present = ColumnSums(setting.blocks)
-        self._everyone = ColumnSums(setting.blocks) if everyone else None
+        self._present = ColumnSums(spec.blocks)
+        self._everyone = ColumnSums(spec.blocks) if everyone else None
         self._pending: list[Arrival] = []
-        self._changes: dict[str, list[Change]] = {}
+        self._changes: dict[str, list[RowChange]] = {}
         self._fresh: list[str] = []
         # What may have to be forgotten: where each node sent, by round. What was sent again since is dropped when that
         # has twice as many coordinates as there are, so that it is short however late things are forgotten.
         self._received: deque[tuple[int, dict[str, Ints]]] = deque()
         self._received_sizes: dict[str, int] = {}
-        most = (forget_after or 0) * setting.most_sent
-        self._received_bytes = 8 * min(most, 2 * self._blocks.dim + setting.most_sent)  # of one node
+        most = (forget_after or 0) * spec.most_sent
+        self._received_bytes = 8 * min(most, 2 * self._blocks.dim + spec.most_sent)  # of one node
 
     def _made(self, make_row: Callable[[int], Row]) -> Row:
         row = make_row(self._blocks.dim)
@@ -165,7 +166,7 @@ class Table(Recollection):
                 self._received.append((round, {}))
             self._received[-1][1][node] = at
             self._received_sizes[node] += at.size
-        self._change(Change(node, at, entries), before)
+        self._change(RowChange(node, at, entries), before)
         if self._received_sizes[node] > 2 * self._blocks.dim:
             self._drop_what_came_again(node)
 
@@ -204,7 +205,7 @@ class Table(Recollection):
         for node, check in zip(nodes, [] if added is None else added.tolist(), strict=added is not None):
             self._section.add_check(self._places[node], check)
         for node, sample, new, row in zip(nodes, samples, values, rows, strict=True):
-            self._changes.setdefault(node, []).append(Change(node, sample, replaced(row, new)))
+            self._changes.setdefault(node, []).append(RowChange(node, sample, replaced(row, new)))
         for sums in columns:
             sums.repair(lost, self._column)
 
@@ -218,7 +219,7 @@ class Table(Recollection):
                 if self._everyone is not None:  # a row that is still 0 throughout
                     self._everyone.weights[node] = np.ones(len(self._blocks.sizes))
 
-    def _change(self, change: Change, before: Doubles) -> None:
+    def _change(self, change: RowChange, before: Doubles) -> None:
         if self._section.checks is not None:
             where, old = (change.at, self._blocks.dim), self._latest(change.node, change.at)
             added = row_check(change.entries.arrays, *where) - row_check(old.arrays, *where)
@@ -247,7 +248,7 @@ class Table(Recollection):
                 entries = self._latest(node, old)
                 before = entries.values().astype(np.float64)
                 clear(entries)
-                self._change(Change(node, old, entries), before)
+                self._change(RowChange(node, old, entries), before)
 
     def settle(self) -> None:
         for node in self._fresh:

@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from sparsemean.memory.base import Facts, Memory, Recollection, Setting
+from sparsemean._types import Floats, Ints
+from sparsemean.memory.base import Memory, MemoryFacts, MemorySpec, MemoryState
 from sparsemean.memory.per_node import checked_age
 from sparsemean.memory.rows import Row
-from sparsemean.memory.table import Table
-from sparsemean.payload import Floats, Ints, Part
+from sparsemean.memory.table import RowTable
+from sparsemean.payload import Part
 from sparsemean.theory.arguments import whole
 
 LARGEST = 1 << 16
@@ -40,11 +41,13 @@ class Window(Memory):
             object.__setattr__(self, "forget_after", checked_age(self.forget_after))
 
     @property
-    def facts(self) -> Facts:
-        return Facts(needs_raw=True, per_node=True, verbatim=self.size == 1, forgets=self.forget_after is not None)
+    def facts(self) -> MemoryFacts:
+        return MemoryFacts(
+            needs_raw=True, per_node=True, verbatim=self.size == 1, forgets=self.forget_after is not None
+        )
 
-    def start(self, setting: Setting) -> Recollection:
-        return Table(setting, partial(Ring, setting.dtype, self.size), self.forget_after)
+    def start(self, spec: MemorySpec) -> MemoryState:
+        return RowTable(spec, partial(Ring, spec.dtype, self.size), self.forget_after)
 
 
 class Ring(Row):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from .budget import share_for_error
 from .convergence import distance_bound, learning_rate_limit
 from .correlation import correlation, ratio_range
-from .estimated import Moments, estimated_error, estimated_r1_r2, r2_variance, shrunk_likeness
+from .estimated import Moments, estimated_error, estimated_r1_r2, r2_variance, shrunk_correlation
 from .mixed import mixed_coefficients, mixed_correlation, mixed_feedback, mixed_gains, mixed_mse
 from .scaling import beta_bar, fill_gains, gains
 from .spatial import constants, error_coefficients, feedback_factor, optimal_ratio, rand_k_mse, spatial_mse
@@ -38,7 +38,7 @@ __all__ = [
     "ratio_range",
     "share_for_error",
     "shared_sample_mse",
-    "shrunk_likeness",
+    "shrunk_correlation",
     "spatial_mse",
     "temporal_mse",
     "weights",

@@ -88,13 +88,13 @@ def r2_variance(moments: Moments, share: float) -> Sums:
     return _plain(np.maximum(_variance(moments, unit_share(share), 0.0, 1.0), 0.0))
 
 
-def shrunk_likeness(moments: Moments, r1: Sums, n: Sums, share: float) -> Sums:
+def shrunk_correlation(moments: Moments, r1: Sums, n: Sums, share: float) -> Sums:
     """ρ̂/(n − 1), ρ̂ = (R2/R1) · R2²/(R2² + V), V the variance of R2; within (−1, n − 1], and 0 where nothing is known.
 
     ``r1`` is the energy with its noise, since it is the ratio to that which makes T best. The factor is what a
     prior with variance R2² would give: a ρ̂ that is mostly noise is worse than none.
 
-    >>> shrunk_likeness(Moments.of([[2.0, 0.0], [2.0, 2.0]]), 6.0, 2, 0.5) * 42
+    >>> shrunk_correlation(Moments.of([[2.0, 0.0], [2.0, 2.0]]), 6.0, 2, 0.5) * 42
     32.0
     """
     r2, variance = moments.s2 - moments.q, r2_variance(moments, share)

@@ -14,8 +14,8 @@ from itertools import pairwise
 
 import numpy as np
 
+from sparsemean._types import Ints
 from sparsemean.errors import MalformedPayload
-from sparsemean.payload import Ints
 from sparsemean.wire import varint
 from sparsemean.wire.reader import Reader
 

@@ -25,8 +25,8 @@ import hashlib
 import struct
 from dataclasses import dataclass
 
-from sparsemean.checksum import crc32
 from sparsemean.errors import MalformedPayload
+from sparsemean.wire.checksum import crc32
 
 MAGIC = b"SPMN"
 VERSION = 1

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from sparsemean._types import Floats
 from sparsemean.errors import MalformedPayload
-from sparsemean.levels import Levels, Octaves
-from sparsemean.payload import Floats, Layout, Part
+from sparsemean.payload import Layout, Part
+from sparsemean.payload.noise import Levels, Octaves
 from sparsemean.sampling import Key, sample_of
 from sparsemean.wire import coordinates
 from sparsemean.wire.reader import Reader

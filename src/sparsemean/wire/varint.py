@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from sparsemean._types import Ints
 from sparsemean.errors import MalformedPayload
-from sparsemean.payload import Ints
 
 LONGEST = 6  # bytes for 2^40, the largest dimension
 

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sparsemean._types import Ints
 from sparsemean.errors import InvalidInput
 from sparsemean.lab.datasets.splits import dirichlet, iid, shards
-from sparsemean.payload import Ints
 
 seeds = st.integers(0, 2**32)
 WRONG_TYPE: Any = "2"

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from sparsemean._types import Doubles, Floats
 from sparsemean.errors import InvalidInput
 from sparsemean.lab.datasets import Stream, beijing, los_loop, weather
 from sparsemean.lab.weather import load_weather
-from sparsemean.payload import Doubles, Floats
 
 
 def check(stream: Stream, shape: tuple[int, int, int]) -> None:

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import sparsemean as sm
+from sparsemean._types import Doubles
 from sparsemean.lab.report.legend import legend
 from sparsemean.lab.report.style import _LISTED, style_of, token
-from sparsemean.payload import Doubles
 
 GROUNDS = {"light": "#ffffff", "dark": "#161b22"}
 FREQUENT = (

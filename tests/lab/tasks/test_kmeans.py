@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from sparsemean import InvalidInput, named
-from sparsemean.blocks import Blocks
+from sparsemean._types import Doubles
+from sparsemean.evaluation import truth
 from sparsemean.lab.tasks import KMeans
 from sparsemean.lab.trace import play
-from sparsemean.payload import Doubles
-from sparsemean.truth import truth
+from sparsemean.payload.blocks import Blocks
 
 
 def clustered(rows: int, dim: int = 3, clusters: int = 5, seed: int = 0) -> Doubles:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from sparsemean._types import Doubles
 from sparsemean.lab.tasks import LinearRegression
 from sparsemean.lab.tasks.descent import Model
 from sparsemean.lab.trace import play
-from sparsemean.payload import Doubles
 
 SIZES = (30, 50, 40)
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from sparsemean import InvalidInput
+from sparsemean._types import Doubles, Ints
 from sparsemean.lab.tasks import LogisticRegression
 from sparsemean.lab.tasks.descent import Model
 from sparsemean.lab.trace import play
-from sparsemean.payload import Doubles, Ints
 
 CLASSES, DIM = 3, 4
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from sparsemean._types import Doubles
 from sparsemean.lab.tasks import PowerIteration, power_iteration
 from sparsemean.lab.trace import play
-from sparsemean.payload import Doubles
 
 
 def spiked(nodes: int, rows: int, dim: int, seed: int = 0, spike: float = 4.0) -> Doubles:

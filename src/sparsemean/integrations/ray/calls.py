@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 import sparsemean as sm
-from sparsemean.core import Payload, Rounds, Summary, Taken
+from sparsemean.core import Acceptance, Payload, Rounds, Summary
 from sparsemean.integrations.ray.ending import Ending, check_summary, is_whole
 from sparsemean.integrations.ray.pieces import UNCHANGED, Piece, Sent
 
@@ -66,8 +66,8 @@ def opened_piece(rounds: Rounds, round: int, piece: Piece, lo: int, hi: int) -> 
 
 def check_taken(taken: object, round: int, blocks: int) -> None:
     """Refuse what does not describe a payload of this round."""
-    receipt = taken.receipt if isinstance(taken, Taken) else None
-    if not isinstance(taken, Taken) or not isinstance(receipt, sm.Receipt):
+    receipt = taken.receipt if isinstance(taken, Acceptance) else None
+    if not isinstance(taken, Acceptance) or not isinstance(receipt, sm.Receipt):
         raise sm.MalformedPayload(f"{taken!r:.100} does not describe a payload")
     if not (isinstance(receipt.node, str) and receipt.node and isinstance(receipt.digest, str)):
         raise sm.MalformedPayload(f"{receipt!r:.200} is no receipt")

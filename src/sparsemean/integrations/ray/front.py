@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import sparsemean as sm
-from sparsemean.core import Decoded, Nothing, Payload, Rounds, Setting, Summary, Taken, Tree
+from sparsemean.core import Acceptance, Decoded, MemorySpec, Nothing, Payload, Rounds, Summary, Tree
 from sparsemean.integrations.ray.ranges import ShardLost
 from sparsemean.integrations.ray.shards import Shards
 
@@ -17,10 +17,10 @@ class Front(Rounds):
 
     def __init__(self, run: sm.Run, missing: str, round: int, shards: Shards) -> None:
         super().__init__(run, missing, round, 0, None, 0, 0)
-        self.memory = Nothing().start(Setting(self._blocks, run.scheme.encoder, self.dtype))
+        self.memory = Nothing().start(MemorySpec(self._blocks, run.scheme.encoder, self.dtype))
         self._shards = shards
 
-    def remind(self, state: Tree, accepted: Sequence[Taken]) -> None:
+    def remind(self, state: Tree, accepted: Sequence[Acceptance]) -> None:
         """Know what a shard knows."""
         try:
             self.restore(copy.deepcopy(state))
@@ -30,7 +30,7 @@ class Front(Rounds):
             ) from None
         self.accepted = {taken.receipt.node: taken for taken in accepted}
 
-    def count(self, taken: Taken, afresh: bool, payload: Payload | None) -> None:
+    def count(self, taken: Acceptance, afresh: bool, payload: Payload | None) -> None:
         self.accepted[taken.receipt.node] = taken
 
     def summary(self) -> Summary:

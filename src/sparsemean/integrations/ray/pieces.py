@@ -12,12 +12,12 @@ import numpy.typing as npt
 
 import sparsemean as sm
 from sparsemean.core import (
+    Acceptance,
     Layout,
     Levels,
     Part,
     Payload,
     Sample,
-    Taken,
     Tree,
     array_in,
     branch,
@@ -44,7 +44,7 @@ class Sent:
 class Piece:
     """What of one payload lies in a range, with all that a server knows of the payload."""
 
-    taken: Taken
+    taken: Acceptance
     afresh: bool
     choice: int
     sent: tuple[Sent, ...]
@@ -85,10 +85,10 @@ class Piece:
         sent = branch(tree, "sent")
         found = [each for each in sent if isinstance(each, dict)] if isinstance(sent, list) else []
         parts = tuple(Sent(each["values"], each["noise"], each["at"]) for each in found)  # type: ignore[arg-type]
-        return Piece(Taken(receipt, np.frombuffer(weight), size, basis), bool(afresh), choice, parts), after
+        return Piece(Acceptance(receipt, np.frombuffer(weight), size, basis), bool(afresh), choice, parts), after
 
 
-def pieces(run: sm.Run, bounds: Sequence[int], taken: Taken, afresh: bool, payload: Payload | None) -> list[Piece]:
+def pieces(run: sm.Run, bounds: Sequence[int], taken: Acceptance, afresh: bool, payload: Payload | None) -> list[Piece]:
     """One for each range, also where nothing of the payload lies in it: every shard knows every node."""
     if payload is None:
         return [Piece(taken, afresh, UNCHANGED, ())] * (len(bounds) - 1)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import sparsemean as sm
-from sparsemean.core import block_size
+from sparsemean.core import tile_size
 
 
 class ShardLost(sm.SparseMeanError):
@@ -37,7 +37,7 @@ class Plan:
 
     @property
     def _size(self) -> int:
-        return block_size(self.run.dim)
+        return tile_size(self.run.dim)
 
     @property
     def _blocks(self) -> int:

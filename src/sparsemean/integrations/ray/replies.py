@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 import sparsemean as sm
-from sparsemean.core import Doubles, Nothing, Summary, Taken, Tree
+from sparsemean.core import Acceptance, Doubles, Nothing, Summary, Tree
 from sparsemean.integrations.ray.calls import MOST, check_taken
 from sparsemean.integrations.ray.ending import Ending, Status, check_summary, is_whole
 from sparsemean.integrations.ray.usage import Usage
@@ -48,7 +48,7 @@ def status(reply: object) -> Status:
     return reply
 
 
-def summary(reply: object, like: Summary, accepted: Mapping[str, Taken], finite: bool) -> Summary:
+def summary(reply: object, like: Summary, accepted: Mapping[str, Acceptance], finite: bool) -> Summary:
     """What a range adds to the round in which these were accepted."""
     found = check_summary(reply, like)
     weights = np.array([taken.weight for taken in accepted.values()]).reshape(len(accepted), like.weight.size)
@@ -124,7 +124,7 @@ def ending(reply: object, like: Summary) -> Ending | None:
     return reply
 
 
-def roll(reply: object, round: int, blocks: int) -> tuple[Tree, list[Taken]]:
+def roll(reply: object, round: int, blocks: int) -> tuple[Tree, list[Acceptance]]:
     """All that is known but for coordinates, and who came in the open round."""
     if not isinstance(reply, tuple) or len(reply) != 2 or not isinstance(reply[1], list):
         raise ValueError(f"{_named(reply)}, no roll")

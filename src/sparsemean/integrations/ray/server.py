@@ -9,7 +9,7 @@ from typing import Any
 import ray
 
 import sparsemean as sm
-from sparsemean.core import Doubles, Offer, Rounds, Shelf, fingerprint, journal_folder
+from sparsemean.core import Doubles, Rounds, Shelf, Submission, fingerprint, journal_folder
 from sparsemean.integrations.ray.front import Front
 from sparsemean.integrations.ray.pieces import pieces
 from sparsemean.integrations.ray.ranges import Plan
@@ -80,7 +80,7 @@ class RayServer(sm.Server):
         """Of a shard, the largest one."""
         return self._shard_node_bytes, -(-self.run.payload_bytes // self._plan.shards)
 
-    def _write(self, round: int, offers: Collection[Offer]) -> None:
+    def _write(self, round: int, offers: Collection[Submission]) -> None:
         if offers:
             bounds, rounds = self._plan.bounds, self._rounds
             cut = [pieces(self.run, bounds, *rounds.taken(offer), offer.payload) for offer in offers]

@@ -11,13 +11,13 @@ import numpy as np
 
 import sparsemean as sm
 from sparsemean.core import (
+    Acceptance,
     Doubles,
     Journal,
     Record,
     Rounds,
     Shelf,
     Summary,
-    Taken,
     Tree,
     branch,
     fingerprint,
@@ -67,7 +67,7 @@ class Shard:
         rounds = self._held()
         return Status(rounds.round, self._sequence, self._before, rounds.memory.node_bytes)
 
-    def roll(self) -> tuple[Tree, list[Taken]]:
+    def roll(self) -> tuple[Tree, list[Acceptance]]:
         """All that is known but for coordinates, and who came in the open round: what the front has forgotten."""
         rounds = self._held()
         state = rounds.state()

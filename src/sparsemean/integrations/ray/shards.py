@@ -15,7 +15,7 @@ import ray
 from ray.exceptions import GetTimeoutError, RayActorError, RayTaskError
 
 import sparsemean as sm
-from sparsemean.core import Doubles, Rounds, Summary, Taken, Tree
+from sparsemean.core import Acceptance, Doubles, Rounds, Summary, Tree
 from sparsemean.integrations.ray import replies
 from sparsemean.integrations.ray.ending import Ending, Kind, Status
 from sparsemean.integrations.ray.pieces import Piece
@@ -116,7 +116,7 @@ class Shards:
     def _changed(self, records: int) -> None:
         self.sequence, self.sound, self._under_way, self._ending = self.sequence + records, True, 0, False
 
-    def summary(self, accepted: Mapping[str, Taken]) -> Summary:
+    def summary(self, accepted: Mapping[str, Acceptance]) -> Summary:
         """What all ranges together know of the open round, in which these were accepted."""
 
         def check(_: int, reply: Any) -> Summary:
@@ -180,10 +180,10 @@ class Shards:
                 whole = found if whole is None else whole
         return None if whole is None else replace(whole, mean=mean, counts=counts)
 
-    def roll(self) -> tuple[Tree, list[Taken]]:
+    def roll(self) -> tuple[Tree, list[Acceptance]]:
         """What the first shard knows but for coordinates, as all of them do."""
         blocks = len(self._plan.run.blocks)
-        found: tuple[Tree, list[Taken]] = self._ask_one(
+        found: tuple[Tree, list[Acceptance]] = self._ask_one(
             0, "roll", lambda _, reply: replies.roll(reply, self._round or 0, blocks)
         )
         return found

@@ -1,4 +1,4 @@
-"""Mean and Spatial (``sparsemean.decoders``) in torch."""
+"""Mean and Spatial (``sparsemean.decoding.decoders``) in torch."""
 
 from __future__ import annotations
 

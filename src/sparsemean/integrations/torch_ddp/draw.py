@@ -23,7 +23,7 @@ def coordinates(samples: Sequence[Sample], device: torch.device) -> Tensor:
     """
     n, (dim, k, size) = len(samples), samples[0][3:]
     full, rest = divmod(dim, size)
-    at = np.stack([places(sample, 0, sample.blocks) for sample in samples])
+    at = np.stack([places(sample, 0, sample.tiles) for sample in samples])
     counts = np.diff(at)
     widths = np.full(counts.shape[1], counts[:, :full].max(initial=0))
     if rest:

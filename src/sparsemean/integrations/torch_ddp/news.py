@@ -8,7 +8,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from sparsemean.core import LEAST_RATIO, Blocks, kept
+from sparsemean.core import LEAST_RATIO, Blocks, moment_sample
 from sparsemean.integrations.torch_ddp.sums import added, total
 
 
@@ -51,7 +51,7 @@ class News:
 
     def r2_variance(self, share: float) -> Tensor:
         """``theory.r2_variance``; the sums over coordinates are taken where values stand, so Q alone is spread out."""
-        held = kept(Blocks((self.dim,)))
+        held = moment_sample(Blocks((self.dim,)))
         y, square, s = self.y, self.y.square(), self.sums[self.where]
         if not held.everything:
             begins = torch.from_numpy(held.begin >= 0).to(y.device)
@@ -64,7 +64,7 @@ class News:
         return ((1.0 - certain) * 4.0 * ((1.0 + certain) * pairs + 2.0 * triples)).clamp(min=0.0)
 
     def likeness(self, share: float, before: Tensor) -> Tensor:
-        """ρ̂/(n − 1) (``theory.shrunk_likeness``); as before where no coordinate came from two ranks."""
+        """ρ̂/(n − 1) (``theory.shrunk_correlation``); as before where no coordinate came from two ranks."""
         others = max(self.n - 1, 1)
         certain = _ratio(self.r2.square(), self.r2.square() + self.r2_variance(share))
         ratio = _ratio(self.r2, share * self.energy) * certain

@@ -7,9 +7,9 @@ from importlib import import_module
 
 import numpy as np
 
+from sparsemean._types import Floats, Ints
 from sparsemean.lab.bench.case import Case
 from sparsemean.lab.bench.timing import Work
-from sparsemean.payload import Floats, Ints
 
 NUMPY, TUNED, BINCOUNT, SCIPY, TORCH = "NumPy", "tuned NumPy", "bincount", "scipy", "torch"
 DENSE, LIMIT, ARGPARTITION, FLOAT32, SHORTER = "dense", "limit", "argpartition", "float32", "half as long"

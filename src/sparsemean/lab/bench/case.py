@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from sparsemean.blocks import Blocks
 from sparsemean.encoders import Stateful
-from sparsemean.memory import Setting
+from sparsemean.memory import MemorySpec
+from sparsemean.payload.blocks import Blocks
 from sparsemean.run import Run
 from sparsemean.schemes import named
 from sparsemean.wire.values import value_kind
@@ -58,7 +58,7 @@ class Case:
     def _remembered_bytes(self) -> int:
         """What the server keeps of each node; a memory of a short range of the vectors tells."""
         scheme, short = self.run.scheme, Blocks((min(self.dim, SHORT),))
-        memory = scheme.memory.start(Setting(short, scheme.encoder, value_kind(self.values).dtype, dim=self.dim))
+        memory = scheme.memory.start(MemorySpec(short, scheme.encoder, value_kind(self.values).dtype, dim=self.dim))
         return memory.node_bytes * self.dim // short.dim
 
     @property

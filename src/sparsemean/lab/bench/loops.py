@@ -7,16 +7,16 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from sparsemean._types import Floats
 from sparsemean.kernels import Batch, Totals, fold, gather, scatter
+from sparsemean.kernels.parallel_map import cores, parallel_map
 from sparsemean.kernels.sample import drawn
-from sparsemean.kernels.spread import cores, spread
 from sparsemean.lab.bench.baselines import DENSE, NUMPY, TUNED, of_decoding, of_encoding
 from sparsemean.lab.bench.case import Case
 from sparsemean.lab.bench.machine import Others, free_memory
 from sparsemean.lab.bench.player import vectors_for
 from sparsemean.lab.bench.rows import Row
 from sparsemean.lab.bench.timing import Timing, Work, clock_of, in_turn
-from sparsemean.payload import Floats
 from sparsemean.sampling import Key, sample_of
 
 GATHER, SUM_ONE, SUM_ALL = "draw and gather, 1 thread", "draw and sum, 1 thread", "draw and sum, all cores"
@@ -58,7 +58,7 @@ def _hashing() -> dict[str, Work]:
         hashlib.sha256(data).digest()
 
     pieces = [bytes(1 << 20)] * 16
-    return {HASH_ONE: lambda: spread(piece, pieces, 1), HASH_ALL: lambda: spread(piece, pieces, cores())}
+    return {HASH_ONE: lambda: parallel_map(piece, pieces, 1), HASH_ALL: lambda: parallel_map(piece, pieces, cores())}
 
 
 def _summing(case: Case, vectors: Floats) -> dict[str, Work]:

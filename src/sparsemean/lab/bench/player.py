@@ -9,11 +9,11 @@ from collections.abc import Callable
 
 import numpy as np
 
+from sparsemean._types import Floats
 from sparsemean.client import Client
 from sparsemean.errors import DivergenceWarning
 from sparsemean.lab.bench.case import Case
 from sparsemean.lab.bench.timing import Clock
-from sparsemean.payload import Floats
 from sparsemean.results import Receipt
 from sparsemean.server import Server
 

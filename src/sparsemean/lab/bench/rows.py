@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from sparsemean._types import Floats
 from sparsemean.lab.bench.baselines import (
     ARGPARTITION,
     DENSE,
@@ -19,7 +20,6 @@ from sparsemean.lab.bench.case import Case
 from sparsemean.lab.bench.machine import Others, free_memory
 from sparsemean.lab.bench.player import DECODE, ENCODE, TRIP, WHATS, Player, vectors_for
 from sparsemean.lab.bench.timing import Clock, Timing, clock_of, in_turn
-from sparsemean.payload import Floats
 
 FULL = 0.7  # of the free memory may be used
 

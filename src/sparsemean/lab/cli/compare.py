@@ -12,6 +12,7 @@ import numpy as np
 import typer
 from rich.console import Console
 
+from sparsemean._types import Doubles
 from sparsemean.errors import InvalidInput
 from sparsemean.lab import datasets
 from sparsemean.lab.cli.output import number, plain, print_json, print_table, yes
@@ -19,7 +20,6 @@ from sparsemean.lab.cli.progress import progress_bar
 from sparsemean.lab.cli.sizes import bytes_of, share_of
 from sparsemean.lab.compare import Budget, Comparison, advice, compare
 from sparsemean.lab.compare.advice import percent
-from sparsemean.payload import Doubles
 from sparsemean.run import Run
 from sparsemean.schemes import named, names
 from sparsemean.wire.values import KINDS, value_kind

@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 
 from sparsemean import theory
+from sparsemean.encoders.size import checked, count
 from sparsemean.errors import InvalidInput
 from sparsemean.lab.cli.output import number, print_json, print_table
-from sparsemean.size import checked, count
 
 
 def theory_command(

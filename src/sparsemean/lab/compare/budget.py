@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sparsemean._types import Doubles
 from sparsemean.client import Client
 from sparsemean.errors import InvalidInput
-from sparsemean.payload import Doubles
 from sparsemean.run import Run
 from sparsemean.schemes import Scheme, named
 

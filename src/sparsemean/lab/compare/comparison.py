@@ -14,14 +14,14 @@ import numpy as np
 import numpy.typing as npt
 
 from sparsemean import theory
-from sparsemean.decoders import Belief
+from sparsemean._types import Doubles
+from sparsemean.decoding.decoders import Belief
 from sparsemean.errors import DivergenceWarning, InvalidInput
 from sparsemean.lab.compare.budget import WHOLE_VECTORS, Budget, scheme_within
 from sparsemean.lab.compare.likeness import Likeness, likeness
 from sparsemean.lab.tasks import Stream
 from sparsemean.lab.trace import Trace, play
 from sparsemean.memory import Shared
-from sparsemean.payload import Doubles
 from sparsemean.run import Run
 from sparsemean.schemes import Scheme, names
 from sparsemean.wire.values import LARGEST

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sparsemean import theory
-from sparsemean.payload import Doubles
+from sparsemean._types import Doubles
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 from numpy.lib.format import open_memmap
 
+from sparsemean._types import Doubles
 from sparsemean.errors import InvalidInput
 from sparsemean.lab.datasets.finite import refuse_non_finite
 from sparsemean.lab.datasets.rows import unnamed
-from sparsemean.payload import Doubles
 
 AXES = ("round", "node", "coordinate")
 

@@ -13,11 +13,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from sparsemean._types import Doubles
 from sparsemean.errors import InvalidInput
 from sparsemean.lab.datasets.entry import Download, Entry, File
 from sparsemean.lab.datasets.find import Directory, contents, places
 from sparsemean.lab.datasets.stream import Stream, standardised
-from sparsemean.payload import Doubles
 
 MEASURED = ("PM2.5", "PM10", "SO2", "NO2", "CO", "O3", "TEMP", "PRES", "DEWP", "RAIN", "WSPM")
 QUANTITIES = ("PM2.5", "PM10", "TEMP", "PRES", "DEWP", "RAIN", "WSPM")

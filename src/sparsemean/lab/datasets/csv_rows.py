@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
+from sparsemean._types import Doubles
 from sparsemean.errors import InvalidInput
 from sparsemean.lab.datasets.rows import Rows
-from sparsemean.payload import Doubles
 
 LABELS = ("round", "node")
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
+from sparsemean._types import Doubles
 from sparsemean.errors import InvalidInput
-from sparsemean.payload import Doubles
 
 
 def refuse_non_finite(numbers: Doubles, path: Path, place: Callable[..., str]) -> None:

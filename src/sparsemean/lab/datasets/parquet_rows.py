@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from sparsemean._types import Doubles
 from sparsemean.errors import InvalidInput
 from sparsemean.lab.datasets.rows import Rows
 from sparsemean.lab.extra import optional
-from sparsemean.payload import Doubles
 
 LABELS = ("round", "node")
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
+from sparsemean._types import Doubles
 from sparsemean.errors import InvalidInput
 from sparsemean.lab.datasets.finite import refuse_non_finite
-from sparsemean.payload import Doubles
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,8 +10,8 @@ import math
 import numpy as np
 import numpy.typing as npt
 
+from sparsemean._types import Ints
 from sparsemean.errors import InvalidInput
-from sparsemean.payload import Ints
 
 DRAWS = 1_000
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from sparsemean.payload import Doubles, Floats
+from sparsemean._types import Doubles, Floats
 
 
 @dataclass(frozen=True, eq=False)

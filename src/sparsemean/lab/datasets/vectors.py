@@ -6,12 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeAlias
 
+from sparsemean._types import Doubles
 from sparsemean.errors import InvalidInput
 from sparsemean.lab.datasets import array_file, csv_rows, parquet_rows
 from sparsemean.lab.datasets.find import Directory
 from sparsemean.lab.datasets.rows import Rows, arranged
 from sparsemean.lab.datasets.stream import Stream
-from sparsemean.payload import Doubles
 
 Read: TypeAlias = tuple[Doubles, tuple[str, ...], str]
 """Vectors, names of the nodes, and a note for people."""

@@ -7,12 +7,12 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
+from sparsemean._types import Ints
 from sparsemean.errors import InvalidInput
 from sparsemean.lab import datasets
 from sparsemean.lab.datasets import Images, splits
 from sparsemean.lab.experiments.setting import Setting
 from sparsemean.lab.tasks import KMeans, LogisticRegression, PowerIteration, Quadratic, Stream, Task
-from sparsemean.payload import Ints
 
 Value = TypeVar("Value")
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from sparsemean.encoders.size import count
 from sparsemean.errors import InvalidInput
 from sparsemean.lab.experiments.setting import EXACT, Setting
 from sparsemean.schemes import Scheme, named
-from sparsemean.size import count
 
 
 def k_of(setting: Setting, dim: int) -> int | None:

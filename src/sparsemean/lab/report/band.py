@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 
+from sparsemean._types import Doubles
 from sparsemean.lab.report.figure import Scale
 from sparsemean.lab.report.tables import Curve
-from sparsemean.payload import Doubles
 
 
 def band(curve: Curve, scale: Scale) -> tuple[Doubles, Doubles]:

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sparsemean._types import Doubles
 from sparsemean.lab.report.spec import Quantity, Spec
 from sparsemean.lab.report.style import REFERENCES
 from sparsemean.lab.report.tables import Curve
-from sparsemean.payload import Doubles
 
 
 @dataclass(frozen=True, eq=False)

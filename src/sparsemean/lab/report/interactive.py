@@ -9,6 +9,7 @@ import math
 
 import numpy as np
 
+from sparsemean._types import Doubles
 from sparsemean.lab.extra import optional
 from sparsemean.lab.report.band import band
 from sparsemean.lab.report.figure import Figure, Line, Panel, Row, Scale
@@ -16,7 +17,6 @@ from sparsemean.lab.report.layout import Json, layout, plain, x_range
 from sparsemean.lab.report.style import style_of, token
 from sparsemean.lab.report.tables import Curve
 from sparsemean.lab.report.words import number
-from sparsemean.payload import Doubles
 
 MARKERS_SHOWN = 9
 

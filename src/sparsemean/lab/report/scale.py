@@ -7,10 +7,10 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from sparsemean._types import Doubles
 from sparsemean.lab.report.figure import Line, Mark, Scale
 from sparsemean.lab.report.spec import Quantity
 from sparsemean.lab.report.tables import Curve
-from sparsemean.payload import Doubles
 
 CALM = 3.0
 """A line that stays below this multiple of where lines start decides the axis; others may leave it."""

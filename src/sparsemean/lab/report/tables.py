@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from sparsemean._types import Doubles, Ints
 from sparsemean.errors import InvalidInput
-from sparsemean.payload import Doubles, Ints
 
 Texts = npt.NDArray[np.str_]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Generic, TypeVar
 
-from sparsemean.payload import Doubles, Floats
+from sparsemean._types import Doubles, Floats
 
 State = TypeVar("State")
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sparsemean._types import Doubles, Ints
 from sparsemean.errors import InvalidInput
 from sparsemean.lab.tasks.node_rows import NodeRows
-from sparsemean.payload import Doubles, Ints
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from sparsemean._types import Doubles, Floats
 from sparsemean.lab.tasks.base import Task
 from sparsemean.lab.tasks.descent import Model, batches, check_settings
 from sparsemean.lab.tasks.node_rows import NodeRows
-from sparsemean.payload import Doubles, Floats
 
 
 class LinearRegression(Task[Model]):

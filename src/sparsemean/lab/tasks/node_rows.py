@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sparsemean._types import Doubles, Floats, Ints
 from sparsemean.errors import InvalidInput
-from sparsemean.payload import Doubles, Floats, Ints
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,9 +8,9 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from sparsemean._types import Doubles, Floats
 from sparsemean.lab.tasks.base import Task
 from sparsemean.lab.tasks.node_rows import NodeRows
-from sparsemean.payload import Doubles, Floats
 
 GRAM_BYTES = 1_500_000_000
 

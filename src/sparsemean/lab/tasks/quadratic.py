@@ -6,10 +6,10 @@ import numpy as np
 import numpy.typing as npt
 
 from sparsemean import theory
+from sparsemean._types import Doubles
 from sparsemean.errors import InvalidInput
 from sparsemean.lab.tasks.base import Task
 from sparsemean.lab.tasks.descent import check_settings
-from sparsemean.payload import Doubles
 
 
 class Quadratic(Task[Doubles]):

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from sparsemean._types import Doubles, Floats
 from sparsemean.errors import InvalidInput
 from sparsemean.lab.tasks.base import Task
-from sparsemean.payload import Doubles, Floats
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from sparsemean._types import Floats
 from sparsemean.errors import MalformedPayload
-from sparsemean.payload import Floats
 from sparsemean.wire.reader import Reader
 
 Codes = npt.NDArray[np.uint8]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from sparsemean._types import Doubles
 from sparsemean.kernels.restore import CHUNK
 from sparsemean.kernels.restore import uniforms as drawn
-from sparsemean.payload import Doubles
 from sparsemean.sampling import Key, stream_of
 
 LABEL = b"dither"

@@ -8,10 +8,10 @@ from typing import ClassVar, TypeVar, final
 import numpy as np
 import numpy.typing as npt
 
+from sparsemean._types import Doubles, Floats
 from sparsemean.errors import InvalidInput, MalformedPayload, NonFiniteValues
 from sparsemean.kernels import restore
-from sparsemean.levels import Levels
-from sparsemean.payload import Doubles, Floats
+from sparsemean.payload.noise import Levels
 from sparsemean.sampling import Key, stream_of
 from sparsemean.wire.reader import Reader
 from sparsemean.wire.values import bits

@@ -7,8 +7,8 @@ from typing import ClassVar, final
 
 import numpy as np
 
+from sparsemean._types import Floats
 from sparsemean.errors import InvalidInput, NonFiniteValues
-from sparsemean.payload import Floats
 from sparsemean.sampling import Key
 from sparsemean.wire.reader import Reader
 from sparsemean.wire.values.kind import LARGEST, ValueKind, bounded

@@ -7,8 +7,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from sparsemean.levels import Levels, Octaves
-from sparsemean.payload import Floats
+from sparsemean._types import Floats
+from sparsemean.payload.noise import Levels, Octaves
 from sparsemean.sampling import Key
 from sparsemean.wire.reader import Reader
 

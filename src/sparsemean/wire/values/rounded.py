@@ -7,9 +7,9 @@ from typing import ClassVar, final
 
 import numpy as np
 
+from sparsemean._types import Doubles, Floats
 from sparsemean.errors import InvalidInput, NonFiniteValues
-from sparsemean.levels import Octaves
-from sparsemean.payload import Doubles, Floats
+from sparsemean.payload.noise import Octaves
 from sparsemean.sampling import Key
 from sparsemean.wire.reader import Reader
 from sparsemean.wire.values.dither import chunks

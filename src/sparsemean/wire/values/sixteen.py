@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sparsemean.levels import Octaves
-from sparsemean.payload import Doubles
+from sparsemean._types import Doubles
+from sparsemean.payload.noise import Octaves
 
 Shorts = npt.NDArray[np.uint16]
 Singles = npt.NDArray[np.float32]

@@ -7,10 +7,10 @@ import math
 import numpy as np
 
 from sparsemean import theory
+from sparsemean._types import Doubles
 from sparsemean.lab.experiments.measures.equal_bytes import most_within
 from sparsemean.lab.experiments.scheme import scheme_of
 from sparsemean.lab.experiments.setting import Row, Setting
-from sparsemean.payload import Doubles
 from sparsemean.run import Run
 from sparsemean.simulation import simulate
 from sparsemean.wire.frame import HEADER_BYTES

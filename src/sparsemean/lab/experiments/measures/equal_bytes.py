@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from sparsemean.blocks import Blocks
+from sparsemean._types import Floats
 from sparsemean.client import Client
+from sparsemean.evaluation import truth
 from sparsemean.lab.tasks import Task
-from sparsemean.payload import Floats
+from sparsemean.payload.blocks import Blocks
 from sparsemean.run import Run
 from sparsemean.schemes import Scheme
-from sparsemean.truth import truth
 
 QUARTERS = 4  # of a run, at whose beginnings vectors are looked at
 PROBES = 40  # vectors whose payloads are weighed

@@ -8,10 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from sparsemean import theory
+from sparsemean._types import Doubles
 from sparsemean.core import coordinates
 from sparsemean.lab.experiments.prepare import Latest
 from sparsemean.lab.experiments.setting import Row, Setting
-from sparsemean.payload import Doubles
 from sparsemean.run import Run
 from sparsemean.schemes import named
 

@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 
+from sparsemean.encoders.size import count
 from sparsemean.errors import DivergenceWarning
 from sparsemean.lab.experiments.measures.equal_bytes import most_within, typical_vectors
 from sparsemean.lab.experiments.prepare import task_of
@@ -15,7 +16,6 @@ from sparsemean.lab.tasks import Quadratic
 from sparsemean.lab.trace import play
 from sparsemean.run import Run
 from sparsemean.schemes import Scheme, named
-from sparsemean.size import count
 from sparsemean.wire.frame import HEADER_BYTES
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from sparsemean import theory
+from sparsemean._types import Doubles
 from sparsemean.lab.experiments.setting import Row
 from sparsemean.lab.experiments.theory_table.judged import at_least, at_most, equal, same
 from sparsemean.lab.tasks import Quadratic
 from sparsemean.lab.trace import play
-from sparsemean.payload import Doubles
 from sparsemean.schemes import named
 
 NODES, DIM, SHARE = 15, 200, 0.1

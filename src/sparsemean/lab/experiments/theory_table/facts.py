@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sparsemean.decoders import Spatial
+from sparsemean.decoding.decoders import Spatial
 from sparsemean.encoders import TopK, Wangni
 from sparsemean.errors import IncompatibleScheme
 from sparsemean.lab.experiments.setting import Row

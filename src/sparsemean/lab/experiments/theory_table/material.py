@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from sparsemean import theory
+from sparsemean._types import Doubles
 from sparsemean.lab.weather import load_weather
-from sparsemean.payload import Doubles
 
 NODES, DIM = 10, 100
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from sparsemean import theory
-from sparsemean.decoders import Spatial
+from sparsemean._types import Doubles
+from sparsemean.decoding.decoders import Spatial
 from sparsemean.encoders import RandK
 from sparsemean.lab.experiments.setting import Row
 from sparsemean.lab.experiments.theory_table.judged import at_least, at_most, equal, same
 from sparsemean.lab.experiments.theory_table.material import NODES, affordable, alike, day, told
-from sparsemean.payload import Doubles
 from sparsemean.run import Run
 from sparsemean.schemes import Scheme
 from sparsemean.simulation import simulate

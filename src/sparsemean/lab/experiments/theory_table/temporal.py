@@ -7,13 +7,13 @@ import warnings
 import numpy as np
 
 from sparsemean import theory
+from sparsemean._types import Doubles
 from sparsemean.errors import DivergenceWarning
 from sparsemean.lab.experiments.setting import Row
 from sparsemean.lab.experiments.theory_table.judged import equal
 from sparsemean.lab.tasks import Stream
 from sparsemean.lab.trace import play
 from sparsemean.lab.weather import load_weather
-from sparsemean.payload import Doubles
 from sparsemean.run import Run
 from sparsemean.schemes import named
 from sparsemean.simulation import simulate

@@ -1,0 +1,174 @@
+"""Client: a node's side of a run."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sparsemean import codec
+from sparsemean.client.saved_state import packed, unpacked
+from sparsemean.codec import next_basis
+from sparsemean.encoders import Encoder, State, Stateful
+from sparsemean.errors import InvalidInput, OutOfStep, PayloadError
+from sparsemean.inputs import LONGEST_NAME, node_name, round_number, vector_of
+from sparsemean.payload import Payload
+from sparsemean.results import Receipt
+from sparsemean.run import Run
+from sparsemean.wire.frame import frame_digest
+
+HEADER_MOST = 16 + 1 + LONGEST_NAME  # digest of the run, name of the node
+LAST_MOST = 19 + 1 + 32  # round, digest of the vector
+
+
+@dataclass(frozen=True, slots=True)
+class _Sent:
+    """A payload that waits for its receipt, or the last one that got it."""
+
+    round: int
+    vector: str
+    blob: bytes
+    state: State
+
+
+class Client:
+    """Turns this node's vectors into payloads. Only stateful encoders keep anything here.
+
+    ``encoder`` is for schemes with a OneOf: the one this node's link can carry; the first where it is left out.
+
+    >>> from sparsemean.schemes import named
+    >>> client = Client(Run(named("rand-k", k=2), dim=5, seed=7), "station-12")
+    >>> len(client.encode([1, 2, 3, 4, 5], round=0))
+    72
+    """
+
+    def __init__(self, run: Run, node: str, encoder: Encoder | None = None) -> None:
+        self.run = run
+        self.node = node_name(node)
+        if encoder is not None and encoder not in run.encoders:
+            raise InvalidInput(f"{encoder!r} is none of the run's encoders: {', '.join(map(repr, run.encoders))}")
+        self.choice = 0 if encoder is None else run.encoders.index(encoder)
+        self.reset()
+
+    @property
+    def encoder(self) -> Encoder:
+        """What this node encodes with."""
+        return self.run.encoders[self.choice]
+
+    def reset(self) -> None:
+        """Forget all state; the server starts this node afresh with the next payload."""
+        encoder = self.encoder
+        self._state: State = encoder.start(self.run.dim) if isinstance(encoder, Stateful) else {}
+        self._basis = 0
+        self._waiting: _Sent | None = None
+        self._delivered: _Sent | None = None
+
+    def encode(self, vector: npt.ArrayLike, round: int) -> bytes:
+        """The payload for this round. The same vector gives the same bytes, also after it was delivered."""
+        checked, round = vector_of(vector, self.run.dim), round_number(round)
+        encoder = self.encoder
+        if not isinstance(encoder, Stateful):
+            return self._pack(encoder.encode(checked, self.run.key(self.node, round), {}), round)
+        digest = hashlib.blake2b(checked.tobytes(), digest_size=16).hexdigest()
+        if self._delivered is not None and round <= self._delivered.round:
+            if (round, digest) == (self._delivered.round, self._delivered.vector):
+                return self._delivered.blob
+            raise InvalidInput(
+                f"round {self._delivered.round} was delivered, and the node's state moved on; use a later round"
+            )
+        blob = self._pack(encoder.encode(checked, self.run.key(self.node, round), self._state), round)
+        header, body = codec.open_frame(self.run, self.node, blob)
+        as_decoded = codec.read_payload(self.run, self.node, header, body)
+        self._waiting = _Sent(round, digest, blob, encoder.advance(checked, as_decoded, self._state))
+        return blob
+
+    def delivered(self, receipt: Receipt) -> None:
+        """Move the state on: the server has the payload of this receipt. Nothing happens for stateless encoders."""
+        if not isinstance(self.run.scheme.encoder, Stateful):
+            return
+        if self._delivered is not None and receipt.digest == frame_digest(self._delivered.blob):
+            return
+        if self._waiting is None or (receipt.node, receipt.digest) != (self.node, frame_digest(self._waiting.blob)):
+            raise OutOfStep(
+                f"the receipt is not for the payload {self.node!r} encoded last; encode that round again, or reset()"
+            )
+        self._state = self._waiting.state
+        self._basis = next_basis(self._basis, self._waiting.blob)
+        self._delivered, self._waiting = self._waiting, None
+
+    def _pack(self, payload: Payload | None, round: int) -> bytes:
+        basis = self._basis if self.run.scheme.encoder.facts.in_step else 0
+        if payload is not None:
+            payload = replace(payload, choice=self.choice)
+        return codec.pack(self.run, self.node, round, payload, basis)
+
+    def save(self) -> bytes:
+        """All state as bytes, for ``restore``; a payload that waits for its receipt is encoded anew instead."""
+        last = self._delivered
+        text = "" if last is None else f"{last.round} {last.vector}"
+        return packed(
+            {
+                "header": np.frombuffer(self._header(), np.uint8),
+                "choice": np.array(self.choice, np.uint8),
+                "basis": np.array(self._basis, np.uint32),
+                "last": np.frombuffer(text.encode(), np.uint8),
+                "blob": np.frombuffer(b"" if last is None else last.blob, np.uint8),
+                **{f"state_{name}": array for name, array in self._state.items()},
+            }
+        )
+
+    def _header(self) -> bytes:
+        return f"{self.run.digest} {self.node}".encode()
+
+    @staticmethod
+    def restore(run: Run, node: str, saved: bytes) -> Client:
+        """The client that ``save`` wrote, in the same run and for the same node.
+
+        The bytes may come from anywhere: what ``save`` cannot have written is refused with ``InvalidInput``, and sizes
+        are checked against those of this run before anything is allocated.
+        """
+        client = Client(run, node)
+        header = client._header()
+        like: dict[str, npt.NDArray[Any]] = {
+            "choice": np.array(0, np.uint8),
+            "basis": np.array(0, np.uint32),
+            **{f"state_{name}": array for name, array in client._state.items()},
+        }
+        try:
+            found = unpacked(saved, like, {"header": HEADER_MOST, "last": LAST_MOST, "blob": run.payload_bytes})
+        except Exception as error:  # zipfile and numpy each fail on damage in many ways of their own
+            raise InvalidInput(f"this is not a state written by Client.save: {error}") from None
+        choice = int(found["choice"])
+        if found["header"].tobytes() != header or choice >= len(run.encoders):
+            raise InvalidInput(
+                f"the saved state is of another run or node than {node!r}; restore it there, or start afresh"
+            )
+        state = {name: found[f"state_{name}"] for name in client._state}
+        if not all(np.isfinite(array).all() for array in state.values()):
+            raise InvalidInput("this is not a state written by Client.save: it holds NaN or infinity; start afresh")
+        client._state, client._basis, client.choice = state, int(found["basis"]), choice
+        client._delivered = client._last(found["last"].tobytes(), found["blob"].tobytes())
+        return client
+
+    def _last(self, text: bytes, blob: bytes) -> _Sent | None:
+        """The payload delivered last from what ``save`` wrote: its round and a digest of its vector; its bytes."""
+        damaged = "this is not a state written by Client.save: what it says of the payload delivered last is wrong"
+        if not (text or blob or self._basis):
+            return None
+        if not isinstance(self.encoder, Stateful):
+            raise InvalidInput(f"{damaged}, since {self.encoder!r} keeps no state")
+        told = re.fullmatch(rb"(0|[1-9][0-9]{0,18}) ([0-9a-f]{32})", text)
+        if told is None or not self._basis:
+            raise InvalidInput(f"{damaged}; start afresh")
+        try:
+            header, body = codec.open_frame(self.run, self.node, blob)
+            codec.read_payload(self.run, self.node, header, body)
+        except PayloadError as error:
+            raise InvalidInput(f"{damaged}: {error}") from None
+        if header.round != int(told[1]):
+            raise InvalidInput(f"{damaged}: round {int(told[1])}, but its payload is of round {header.round}")
+        return _Sent(header.round, told[2].decode(), blob, self._state)

@@ -1,0 +1,148 @@
+"""Running totals of a round: what every decoder needs of the payloads, in O(d) memory however many nodes come."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from sparsemean._types import Doubles, Floats, Ints
+from sparsemean.decoding.moment_sample import MomentSample, moment_sample
+from sparsemean.errors import InvalidInput
+from sparsemean.kernels import Batch, Blend, Sample, Totals, fold, power_sums, scatter, threads_for
+from sparsemean.payload import Part
+from sparsemean.payload.blocks import Blocks
+from sparsemean.theory.estimated import Moments
+
+
+class RoundTotals:
+    """Sums, counts and powers per coordinate of y = weight · scale · (value − expectation); updated in place.
+
+    Nodes that send with different shares are summed apart, ``classes`` of them, and counted together. With ``moments``
+    the energies are kept too, from which the server estimates its own error, and the sums of squares and cubes at the
+    ``kept`` coordinates, from which it tells the standard error: 12 to 14 bytes a coordinate of a long vector.
+    Where the blocks are a range of longer vectors, ``held`` says which of its coordinates these are.
+    """
+
+    def __init__(self, blocks: Blocks, moments: bool, classes: int = 1, held: MomentSample | None = None) -> None:
+        self.blocks = blocks
+        self.moments = moments
+        self.held = moment_sample(blocks) if held is None else held
+        self.class_nodes: npt.NDArray[np.int64] = np.zeros((classes, len(blocks.sizes)), np.int64)
+        self.class_sums: Doubles = np.zeros((classes, blocks.dim))
+        self.class_squares: Doubles = np.zeros((classes, len(blocks.sizes)))
+        self.class_noise: Doubles = np.zeros((classes, len(blocks.sizes)))
+        self.weight: Doubles = np.zeros(len(blocks.sizes))
+        self.counts: npt.NDArray[np.int32] = np.zeros(blocks.dim, np.int32)
+        self.squares: Doubles = np.zeros(self.held.count if moments else 0)
+        self.cubes: Doubles = np.zeros(self.held.count if moments else 0)
+        self.fourths: Doubles = np.zeros(len(blocks.sizes))
+
+    @property
+    def nodes(self) -> npt.NDArray[np.int64]:
+        """How many nodes have a weight, per block."""
+        nodes: npt.NDArray[np.int64] = self.class_nodes.sum(axis=0)
+        return nodes
+
+    @property
+    def sums(self) -> Doubles:
+        """Σ_i y_ij over all nodes."""
+        sums: Doubles = self.class_sums[0] if len(self.class_sums) == 1 else self.class_sums.sum(axis=0)
+        return sums
+
+    @np.errstate(over="ignore")  # powers of absurd values may overflow; the sums themselves do not
+    def add(self, weight: Doubles, residuals: Iterable[Part], of_class: int = 0) -> None:
+        """One node: its weight per block, and its parts less what was expected of them. O(k)."""
+        self.class_nodes[of_class] += weight > 0
+        self.weight += weight
+        for part in residuals:
+            chosen, values = part.coordinates, part.values.astype(np.float64)  # fourth powers overflow float32
+            share = np.broadcast_to(self.blocks.at(weight, chosen), chosen.shape)
+            if not np.all(weight > 0):  # a node without weight is left out of M_j
+                kept = share > 0
+                chosen, values, share = chosen[kept], values[kept], share[kept]
+            y = np.asarray(share * (part.scale * values), np.float64)
+            scatter()(self.class_sums[of_class], self.counts, chosen, y)
+            if self.moments:
+                self.class_squares[of_class] += self.blocks.sums_at(chosen, y * y)
+                self._add_powers(chosen, y)
+                if part.noise != 0.0:
+                    self.class_noise[of_class] += self._noise(weight, part)
+
+    def _add_powers(self, chosen: Ints, y: Doubles) -> None:
+        places = chosen
+        if not self.held.everything:
+            places = self.held.places(chosen)
+            chosen, y, places = chosen[places >= 0], y[places >= 0], places[places >= 0]
+        square = y * y
+        self.squares[places] += square
+        self.cubes[places] += square * y
+        self.fourths += self.blocks.sums_at(chosen, square * square)
+
+    @np.errstate(over="ignore")
+    def add_samples(
+        self,
+        weights: Doubles,
+        parts: Sequence[Part],
+        expected: Sequence[Floats | None],
+        of_class: int = 0,
+        blend: Blend | None = None,
+    ) -> None:
+        """Many nodes at once, each with one seeded sample, all of one size and scale. O(nk), block by block."""
+        samples = [part.where for part in parts if isinstance(part.where, Sample)]
+        self.class_nodes[of_class] += np.count_nonzero(weights > 0, axis=0)
+        for weight in weights:
+            self.weight += weight
+        moments, empty = self.moments, np.zeros(0)
+        into = Totals(
+            self.class_sums[of_class],
+            self.counts,
+            self.class_squares[of_class] if moments else empty,
+            self.held.begin,
+            self.squares,
+            self.cubes,
+            self.fourths if moments else empty,
+        )
+        values, scale = [part.values for part in parts], parts[0].scale
+        fold()(into, Batch(samples, values, expected, weights, self.blocks.starts, scale, blend), threads_for(samples))
+        for weight, part in zip(weights, parts, strict=True):
+            if moments and part.noise != 0.0:
+                self.class_noise[of_class] += self._noise(weight, part)
+
+    def _noise(self, weight: Doubles, part: Part) -> Doubles:
+        """Σ of its variance over the values of a part, per block."""
+        if isinstance(part.noise, float):
+            total = part.noise * self.blocks.sums_at(part.coordinates, np.ones(part.values.size))
+        elif len(self.blocks.sizes) == 1:
+            total = np.array([part.noise.sum()])
+        else:
+            total = self.blocks.sums_at(part.coordinates, np.asarray(part.noise))
+        noise: Doubles = (weight * part.scale) ** 2 * total
+        return noise
+
+    def merge(self, other: RoundTotals) -> None:
+        """Join the totals of other nodes over the same coordinates."""
+        mine, theirs = vars(self), vars(other)
+        same = self.held == other.held and all(np.shape(mine[name]) == np.shape(theirs[name]) for name in mine)
+        if not same:
+            raise InvalidInput("totals of different runs cannot be merged; make both with the same Run")
+        for name, array in mine.items():
+            if isinstance(array, np.ndarray):
+                array += theirs[name]
+
+    @np.errstate(over="ignore", invalid="ignore")
+    def summary(self) -> Moments | None:
+        """A few numbers per block, additive over coordinate ranges; None where powers are not kept."""
+        if not self.moments:
+            return None
+        held = self.held
+        s2, *higher = power_sums()(self.sums, self.squares, self.cubes, held.begin, held.size, self.blocks.starts)
+        sp3, q2, qs2, p4 = (held.scale * each for each in (*higher, self.fourths))
+        return Moments(s2, self.class_squares.sum(axis=0), p4, sp3, q2, qs2, self.class_noise.sum(axis=0))
+
+    @np.errstate(over="ignore", invalid="ignore")
+    def products(self) -> Doubles:
+        """Σ_j S_sj S_tj of the sums of classes s and t, per block: (classes, classes, blocks)."""
+        rows = [[self.blocks.sums(one * other) for other in self.class_sums] for one in self.class_sums]
+        return np.array(rows)

@@ -1,0 +1,82 @@
+"""Which coordinates a node sends: (key, dim, k) → k distinct integers, the same everywhere.
+
+Every coordinate is chosen with probability exactly k/dim, any 1 ≤ k ≤ dim ≤ 2**40. Ints only, random access by
+tiles. The specification is docs/sampling.md; whatever changes a result is a new ``VERSION``.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sparsemean._types import Ints
+from sparsemean.errors import InvalidInput
+from sparsemean.kernels.choose import worth_loading
+from sparsemean.kernels.sample import Sample, draw, drawn, places, sample_numpy
+from sparsemean.sampling.keys import Key, integer
+
+MAX_DIM = 1 << 40
+
+_LABEL = b"coordinates"
+
+
+def tile_size(dim: int) -> int:
+    """Coordinates per tile: 4096, or more where that would make over 2**20 tiles.
+
+    >>> tile_size(784), tile_size(2**32), tile_size(2**40)
+    (4096, 4096, 1048576)
+    """
+    dim = integer("dim", dim, 1, MAX_DIM)
+    return 1 << max(12, (dim - 1).bit_length() - 20)
+
+
+def tile_counts(key: Key, dim: int, k: int) -> Ints:
+    """How many coordinates each tile gives; they sum to k.
+
+    >>> tile_counts(Key(7, 0, "station-12"), 10_000, 999)
+    array([409, 409, 181])
+    """
+    sample = sample_of(key, dim, k)
+    return np.diff(places(sample, 0, sample.tiles))
+
+
+def sample_of(key: Key, dim: int, k: int) -> Sample:
+    """What the kernels need to draw k of dim coordinates."""
+    dim, k = _sizes(dim, k)
+    return Sample.keyed(key.digest(_LABEL), dim, k, tile_size(dim))
+
+
+def coordinates(key: Key, dim: int, k: int) -> Ints:
+    """The k chosen coordinates, in tile order: the order of the values on the wire.
+
+    >>> coordinates(Key(7, 0, "station-12"), 784, 5)
+    array([ 39, 326,  17, 548,  62])
+    """
+    return drawn(sample_of(key, dim, k))
+
+
+def coordinates_between(key: Key, dim: int, k: int, lo: int, hi: int) -> tuple[Ints, int]:
+    """The chosen coordinates in [lo, hi), and the place of the first in the whole list.
+
+    lo and hi are multiples of ``tile_size(dim)``, or dim itself.
+
+    >>> coordinates_between(Key(7, 0, "station-12"), 10_000, 8, 4096, 8192)
+    (array([6683, 5586, 6810]), 3)
+    """
+    dim, k = _sizes(dim, k)
+    size = tile_size(dim)
+    lo, hi = integer("lo", lo, 0, dim), integer("hi", hi, 0, dim)
+    if lo > hi or any(end % size and end != dim for end in (lo, hi)):
+        raise InvalidInput(
+            f"[{lo}, {hi}) is not a range of tiles; give lo ≤ hi, each dim = {dim} or a multiple of {size}"
+        )
+    sample, first, last = sample_of(key, dim, k), -(-lo // size), -(-hi // size)
+    place, end = places(sample, first, last)[[0, -1]].tolist()
+    found = np.empty(end - place, np.int64)
+    # A small sample takes less time than to load numba.
+    (draw() if worth_loading(found.size) else sample_numpy)(sample, first, last, found)
+    return found, place
+
+
+def _sizes(dim: int, k: int) -> tuple[int, int]:
+    dim = integer("dim", dim, 1, MAX_DIM)
+    return dim, integer("k", k, 1, dim)
