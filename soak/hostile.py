@@ -38,7 +38,7 @@ def sealed(head: bytes, body: bytes) -> bytes:
 
 def remembered(server: sm.Server, nodes: list[str]) -> dict[str, str]:
     """A digest of the rows of each node, as the memory keeps them."""
-    memory = server._rounds.memory
+    memory = server._rounds.estimator.memory
     tables = (
         [memory] if hasattr(memory, "_rows") else [each for each in vars(memory).values() if hasattr(each, "_rows")]
     )
@@ -112,7 +112,7 @@ def attack(name: str, payloads: int, folder: Path, seed: int) -> collections.Cou
                         sys.exit("a receipt names another node")
                 except sm.PayloadError as refused:
                     answers[type(refused).__name__] += 1
-            ended = server.close_round().nodes if BAD in server._rounds.accepted else server.skip_round() or ()
+            ended = server.close_round().nodes if BAD in server._rounds.roster.accepted else server.skip_round() or ()
             if not set(ended) <= {BAD} or remembered(server, nodes) != before:
                 sys.exit(f"{name}: what is remembered of another node changed in round {server.round}")
             print(f"\r{name}: {answers.total():,} of {payloads:,} payloads", end="")

@@ -163,7 +163,7 @@ class Killed:
 
     def take(self, step: Step, waiting: list[str]) -> None:
         """Let the model accept what was accepted, in that order; the step is done when all of it was."""
-        had = list(self.model._rounds.accepted)
+        had = list(self.model._rounds.roster.accepted)
         expect(waiting[: len(had)], had)
         offered = {payload.node: payload for payload in step.payloads}
         for node in waiting[len(had) :]:
@@ -226,14 +226,14 @@ def serve(case: Case, folder: Path, to_do: list[Step], hear: int, say_to: int) -
     try:
         server = case.server(folder)
         estimate = server.last_estimate()
-        found = list(server._rounds.accepted)
+        found = list(server._rounds.roster.accepted)
         say(digest=server.digest(), waiting=found, estimate=None if estimate is None else fingerprint(estimate))
         done = int(os.read(hear, 100))
         check_repeats(server, to_do[:done])
         for at in range(done, len(to_do)):
             say(doing=to_do[at].kind, at=at)
             result = to_do[at].play(server)
-            say(did=result, at=at, waiting=list(server._rounds.accepted))
+            say(did=result, at=at, waiting=list(server._rounds.roster.accepted))
         expect(faults(folder), [])
     except BaseException:
         say(problem=f"{case.name}: {traceback.format_exc()}")

@@ -121,7 +121,7 @@ class Schedules(RuleBasedStateMachine):
 
     def deliver(self, at: int, kept: bool = False) -> None:
         node, blob, weight = self.sent[at] if kept else self.sent.pop(at)
-        before = len(self.plain._rounds.accepted)
+        before = len(self.plain._rounds.roster.accepted)
         self.answered(node, blob, weight, self.both(lambda server: server.accept(node, blob, weight)), before)
 
     @rule(nodes=SOME, weight=WEIGHTS, ahead=st.sampled_from([0, 0, 0, 1]))
@@ -146,15 +146,15 @@ class Schedules(RuleBasedStateMachine):
     @rule(data=st.data())
     def arrive_together(self, data: st.DataObject) -> None:
         chosen = data.draw(st.permutations(self.sent).map(lambda found: found[:4]))
-        before = dict(self.plain._rounds.accepted)
+        before = dict(self.plain._rounds.roster.accepted)
         # Weights are given by node there, so only payloads of the common weight can come this way.
         batch = [(node, blob) for node, blob, weight in chosen if weight == 1.0]
         answers = self.both(lambda server: [_comparable(answer) for answer in server.accept_many(batch)])
         for (node, blob), (_, answer) in zip(batch, answers, strict=True):
-            new = node in self.plain._rounds.accepted and node not in before and isinstance(answer, sm.Receipt)
-            if new and self.plain._rounds.accepted[node].receipt == answer:
-                before[node] = self.plain._rounds.accepted[node]
-                self.answered(node, blob, 1.0, answer, len(self.plain._rounds.accepted) - 1)
+            new = node in self.plain._rounds.roster.accepted and node not in before and isinstance(answer, sm.Receipt)
+            if new and self.plain._rounds.roster.accepted[node].receipt == answer:
+                before[node] = self.plain._rounds.roster.accepted[node]
+                self.answered(node, blob, 1.0, answer, len(self.plain._rounds.roster.accepted) - 1)
 
     def answered(self, node: str, blob: bytes, weight: float, answer: Any, before: int) -> None:
         """Tell the node, and the servers that see only what counts."""
@@ -163,7 +163,7 @@ class Schedules(RuleBasedStateMachine):
             if isinstance(answer, OutOfStep):
                 self.clients[node].reset()
             return
-        if len(self.plain._rounds.accepted) > before:
+        if len(self.plain._rounds.roster.accepted) > before:
             did["accepted"] += 1
             take = lambda server: server.accept(node, blob, weight)  # noqa: E731
             take(self.tidy)

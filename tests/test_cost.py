@@ -17,6 +17,7 @@ from sparsemean.memory import table
 from sparsemean.memory.rows import Row
 from sparsemean.payload import Part
 from sparsemean.payload.blocks import Blocks
+from sparsemean.server.local import LocalRounds
 
 NODES, DIM, K = 20, 40_000, 10
 
@@ -49,12 +50,14 @@ class Counted(np.ndarray):
 @pytest.fixture
 def _plain_loops(monkeypatch: pytest.MonkeyPatch) -> None:
     """Compiled loops read memory past the counter, so that their NumPy twins are counted in their place."""
-    monkeypatch.setattr(table, "carry", lambda: carry_numpy)
-    monkeypatch.setattr(table, "put_samples", lambda: put_numpy)
+    monkeypatch.setattr(table, "carry", carry_numpy)
+    monkeypatch.setattr(table, "put_samples", put_numpy)
 
 
 def rows(server: sm.Server) -> list[Row]:
-    memory = server._rounds.memory
+    rounds = server._rounds
+    assert isinstance(rounds, LocalRounds)
+    memory = rounds.estimator.memory
     assert isinstance(memory, table.RowTable)
     return list(memory._rows.values())
 

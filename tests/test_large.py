@@ -17,13 +17,12 @@ import numpy.typing as npt
 import pytest
 
 import sparsemean as sm
-from sparsemean import codec, core
+from sparsemean import codec, extending
 from sparsemean.decoding.moment_sample import moment_sample
 from sparsemean.encoders.top_k import TopK
-from sparsemean.kernels import choose, fold, gather
 from sparsemean.kernels.fold import fold_numpy
-from sparsemean.kernels.gather import gather_numpy
-from sparsemean.kernels.sample import Sample, sample_numpy
+from sparsemean.kernels.sample import Sample, gather_numpy, sample_numpy
+from sparsemean.kernels.twin import chosen
 from sparsemean.payload.blocks import Blocks
 from sparsemean.sampling import Key, coordinates, coordinates_between, sample_of, tile_size
 from sparsemean.wire import coordinates as listed
@@ -77,11 +76,11 @@ def test_coordinates_reach_every_part_of_the_vector(dim: int) -> None:
 @pytest.mark.parametrize("dim", DIMS)
 def test_ranges_beyond_2_to_the_31_are_the_same_as_drawn_in_one_go(dim: int) -> None:
     run = sm.Run(sm.named("rand-k", k=3_000), dim)
-    whole, _ = core.coordinates(run, "a", 0)
+    whole, _ = run.coordinates("a", 0)
     cuts = [0, dim // 4, dim // 2, dim - 5, dim]
     size = tile_size(dim)
     ends = [cut if cut == dim else cut // size * size for cut in cuts]
-    found, places = zip(*(core.coordinates(run, "a", 0, lo, hi) for lo, hi in pairwise(ends)), strict=True)
+    found, places = zip(*(run.coordinates("a", 0, lo, hi) for lo, hi in pairwise(ends)), strict=True)
     assert np.array_equal(np.concatenate(found), whole)
     assert list(places) == np.cumsum([0, *map(len, found[:-1])]).tolist()
 
@@ -91,12 +90,11 @@ def test_a_single_far_block_is_drawn_alike_by_both_twins(dim: int) -> None:
     """With k = d/2 the places on the wire leave 32 bits too, and the last blocks have the largest of them."""
     key, k, size = Key(3, 1, "b"), dim // 2, tile_size(dim)
     sample, last = sample_of(key, dim, k), -(-dim // size)
-    compiled: Callable[..., None] = choose.fastest(sample_numpy, "sample")
     far, place = coordinates_between(key, dim, k, (last - 2) * size, dim)
     assert place + far.size == k
     assert far.min() >= (last - 2) * size
     assert far.max() < dim
-    for draw in (compiled, sample_numpy):
+    for draw in (chosen(sample_numpy, "sample"), sample_numpy):
         out = np.empty(far.size, np.int64)
         draw(sample, last - 2, last, out)
         assert np.array_equal(out, far)
@@ -114,7 +112,7 @@ def far_vector() -> npt.NDArray[np.float32]:
     return vector
 
 
-@pytest.mark.parametrize("twin", [gather_numpy, gather()], ids=["numpy", "compiled"])
+@pytest.mark.parametrize("twin", [gather_numpy, chosen(gather_numpy, "gather")], ids=["numpy", "compiled"])
 def test_values_are_gathered_beyond_2_to_the_31(twin: Callable[..., None], far_vector) -> None:
     sample, out = sample_of(Key(0, 0, "a"), FAR, 1_000), np.empty(1_000, np.float32)
     twin(sample, far_vector, out)
@@ -159,23 +157,23 @@ def test_listed_coordinates_beyond_32_bits_come_back(dim: int) -> None:
 # --- a server -------------------------------------------------------------------------------------
 
 
-def through_bytes(run: sm.Run, node: str, values: npt.NDArray[np.float32]) -> core.Payload:
+def through_bytes(run: sm.Run, node: str, values: npt.NDArray[np.float32]) -> extending.Payload:
     """What a server gets of a node that sends these values."""
-    sent = core.Payload((core.Part(coordinates(run.key(node, 0), run.dim, values.size), values),))
+    sent = extending.Payload((extending.Part(coordinates(run.key(node, 0), run.dim, values.size), values),))
     payload = codec.read_payload(run, node, *codec.open_frame(run, node, codec.pack(run, node, 0, sent)))
     assert payload is not None
     return payload
 
 
-@pytest.mark.parametrize("add", [fold_numpy, fold()], ids=["numpy", "compiled"])
+@pytest.mark.parametrize("add", [fold_numpy, chosen(fold_numpy, "fold")], ids=["numpy", "compiled"])
 @pytest.mark.usefixtures("lazy_zeros")
 def test_totals_are_summed_beyond_2_to_the_31(add: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
     """2^33 coordinates in two blocks, of which three nodes sent 500 each."""
-    monkeypatch.setattr("sparsemean.decoding.totals.fold", lambda: add)
+    monkeypatch.setattr("sparsemean.decoding.totals.fold", add)
     run = sm.Run(sm.named("rand-k-spatial-avg", k=500), FAR, blocks=[HALF + 3, FAR - HALF - 3])
     values = np.random.default_rng(0).standard_normal((3, 500)).astype(np.float32)
     parts = [through_bytes(run, node, sent).parts[0] for node, sent in zip("abc", values, strict=True)]
-    totals = core.RoundTotals(run.ranges, moments=True)
+    totals = extending.RoundTotals(run.ranges, moments=True)
     totals.add_samples(np.tile([1.0, 2.0], (3, 1)), parts, [None] * 3)
     at = np.concatenate([coordinates(run.key(node, 0), FAR, 500) for node in "abc"])
     assert len(set(at.tolist())) == 1_500  # nothing was drawn twice, so each sum is one value
@@ -193,9 +191,9 @@ def test_totals_are_summed_beyond_2_to_the_31(add: Callable[..., None], monkeypa
 def test_rows_of_nodes_reach_beyond_2_to_the_31(name: str) -> None:
     """A row of 2^33 entries, 32 GB or more if they were there, holds what was sent."""
     run, sent = sm.Run(sm.named(name, k=500), FAR), np.arange(1, 501, dtype=np.float32)
-    memory = run.scheme.memory.start(core.MemorySpec(run.ranges, run.scheme.encoder, np.dtype(np.float32)))
+    memory = run.scheme.memory.start(extending.MemorySpec(run.ranges, run.scheme.encoder, np.dtype(np.float32)))
     payload = through_bytes(run, "a", sent)
-    memory.take(core.Arrival("a", np.ones(1), payload))
+    memory.take(extending.Arrival("a", np.ones(1), payload))
     memory.learn(0, None)
     memory.settle()
     assert np.array_equal(memory.expected("a", payload.parts[0].coordinates), sent)

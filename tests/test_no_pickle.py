@@ -11,7 +11,7 @@ import pytest
 import sparsemean
 
 SOURCE = Path(sparsemean.__file__).parent
-ROOTS = ("sparsemean", "sparsemean.server", "sparsemean.journal", "sparsemean.core")
+ROOTS = ("sparsemean", "sparsemean.server", "sparsemean.journal", "sparsemean.extending")
 MODULES = {
     "pickle", "_pickle", "cPickle", "pickletools", "copyreg", "shelve", "marshal", "dill", "cloudpickle", "joblib",
     "yaml", "ruamel", "code", "codeop", "runpy", "subprocess", "ctypes",

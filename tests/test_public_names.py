@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import inspect
+import subprocess
+import sys
 
 import pytest
 
 import sparsemean as sm
 from sparsemean import errors
+from sparsemean.run import _known_members
 
 PUBLIC = [
     "CheckFailed",
@@ -131,3 +134,16 @@ def test_every_error_hangs_on_the_one_tree():
     for error in (sm.WrongRound, sm.NonFiniteValues, sm.OutOfStep):
         assert issubclass(error, sm.PayloadError)
     assert issubclass(sm.InvalidInput, ValueError)
+
+
+def test_the_former_name_of_extending_still_serves_and_says_the_new_one():
+    script = "import sparsemean.core as core, sparsemean.extending as new; assert core.Encoder is new.Encoder"
+    done = subprocess.run([sys.executable, "-W", "always", "-c", script], capture_output=True, text=True, check=True)
+    assert "sparsemean.core is now sparsemean.extending" in done.stderr
+
+
+def test_whatever_a_package_of_members_exports_can_be_read_back():
+    kinds = [member for member in map(sm.__dict__.get, sm.__all__) if isinstance(member, type)]
+    members = {kind.__name__ for kind in kinds if issubclass(kind, sm.Encoder | sm.Decoder | sm.Memory)}
+    assert {"RandK", "Spatial", "PerNode"} < members
+    assert members - {"Encoder", "Decoder", "Memory"} <= _known_members().keys()

@@ -28,7 +28,7 @@ from readings import Readings, load
 from table import Table
 
 import sparsemean as sm
-from sparsemean.lab.compare import Budget, likeness, scheme_within
+from sparsemean.lab.compare import Budget, scheme_within, vector_correlation
 
 NAME = "brittany"
 START = 120  # seconds that starting all processes may take
@@ -38,7 +38,8 @@ def agreed_run(readings: Readings, scheme: str, values: str, share: float, seed:
     """The scheme with as many coordinates as fit in this share of the bytes of dense float32, header included."""
     dim = readings.vectors.shape[2]
     budget = Budget(bytes=int(share * 4 * dim))
-    chosen = scheme_within(f"{scheme} {values}", budget, readings.vectors[0], likeness(readings.vectors).ratio)
+    ratio = vector_correlation(readings.vectors).ratio
+    chosen = scheme_within(f"{scheme} {values}", budget, readings.vectors[0], ratio)
     if chosen is None:
         sys.exit(
             f"{budget.bytes} bytes are too few for a header of 64 and a reading; choose a larger --share or --days"

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 import sparsemean as sm
-from sparsemean import core
+from sparsemean import codec
 
 
 class Offsets:
@@ -29,7 +29,7 @@ class Offsets:
             return  # what is sent are not readings drawn at random
         table = np.full((len(blobs), self.run.dim), np.nan)
         for row, (node, blob) in zip(table, blobs.items(), strict=True):
-            payload = core.read_payload(self.run, node, *core.open_frame(self.run, node, blob))
+            payload = codec.read_payload(self.run, node, *codec.open_frame(self.run, node, blob))
             for part in payload.parts if payload else ():
                 row[part.coordinates] = part.values
         sent = np.isfinite(table)

@@ -3,7 +3,7 @@
 SparseMeanError
 ├── InvalidInput              an argument is wrong: a vector, a weight, a size, a name
 ├── IncompatibleScheme        encoder, decoder and memory do not fit together
-├── PayloadError              bytes or a receipt that cannot be taken; nothing was changed
+├── PayloadError              bytes or a receipt that cannot be accepted; nothing was changed
 │   ├── MalformedPayload      not a frame, truncated, damaged, or its sizes contradict each other
 │   ├── ForeignPayload        made for another run, scheme or node
 │   ├── WrongRound            made for a round that is over, or has not begun

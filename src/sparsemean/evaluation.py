@@ -1,4 +1,4 @@
-"""What the estimate of a round is held against: the true mean, the true correlation, the exact expected error."""
+"""Truth to compare with: the true mean and correlation of vectors, and the exact expected error of their estimate."""
 
 from __future__ import annotations
 
@@ -66,26 +66,26 @@ def exact_error(
     if not run.shares and not one_sample:
         return None
     unexpected = vectors - np.array([server.expected(node) for node in nodes])
-    news = truth(unexpected, weights, run.ranges)
-    T = [decoder.T(known, n) for known, n in zip(server.beliefs(), news.nodes.tolist(), strict=True)]
-    if any(n and t is None for n, t in zip(news.nodes.tolist(), T, strict=True)):
+    innovation = truth(unexpected, weights, run.ranges)
+    T = [decoder.T(known, n) for known, n in zip(server.beliefs(), innovation.nodes.tolist(), strict=True)]
+    if any(n and t is None for n, t in zip(innovation.nodes.tolist(), T, strict=True)):
         return None
     if not run.shares:
-        return theory.shared_sample_mse(float(news.mean @ news.mean), layout.count / run.dim)
+        return theory.shared_sample_mse(float(innovation.mean @ innovation.mean), layout.count / run.dim)
     if len(run.shares) > 1:
         return _mixed_error(run, unexpected, weights, np.zeros(len(nodes), np.int64) if classes is None else classes, T)
-    sums = zip(news.r1.tolist(), news.r2.tolist(), news.nodes.tolist(), T, strict=True)
+    sums = zip(innovation.r1.tolist(), innovation.r2.tolist(), innovation.nodes.tolist(), T, strict=True)
     return sum(theory.spatial_mse(r1, r2, n, run.shares[0], t) for r1, r2, n, t in sums if n and t is not None)
 
 
 def _mixed_error(
-    run: Run, news: Floats, weights: Doubles | None, classes: Ints, T: Sequence[theory.FixedWeighting | None]
+    run: Run, innovation: Floats, weights: Doubles | None, classes: Ints, T: Sequence[theory.FixedWeighting | None]
 ) -> float:
-    shape = (len(news), len(run.blocks))
-    by_block = np.ones(shape) if weights is None else np.broadcast_to(weights.reshape(len(news), -1), shape)
+    shape = (len(innovation), len(run.blocks))
+    by_block = np.ones(shape) if weights is None else np.broadcast_to(weights.reshape(len(innovation), -1), shape)
     error, start = 0.0, 0
     for block, (size, t) in enumerate(zip(run.blocks, T, strict=True)):
-        here, start = news[:, start : start + size], start + size
+        here, start = innovation[:, start : start + size], start + size
         w = by_block[:, block]
         counts = np.bincount(classes[w > 0], minlength=len(run.shares)).tolist()
         if sum(counts) and t is not None:

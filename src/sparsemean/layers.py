@@ -33,9 +33,23 @@ class _Place:
 class Layers:
     """Where each array of a dict or list stands in one long vector.
 
-    Large arrays come first, a block each; those of fewer than ``small`` entries (biases, norms) follow, and are one
-    block together. ``blocks`` is for the Run, so that correlations and fits are kept per layer; ``names`` tells which
-    arrays are in each.
+    Large arrays come first, a block each; small ones (biases, norms) follow, and share one block.
+
+    Parameters
+    ----------
+    arrays : dict or list of arrays
+        A model's parameters, such as a state dict.
+    small : int, default 1024
+        Arrays of fewer entries share the last block.
+
+    Attributes
+    ----------
+    dim : int
+        Length of the vector.
+    blocks : tuple of int
+        For ``Run(…, blocks=)``, so that each large array has a correlation and a fit of its own.
+    names : tuple of tuples
+        Which arrays are in each block.
 
     >>> layers = Layers({"bias": np.zeros(3), "weight": np.ones((2, 4))}, small=4)
     >>> layers.vector({"bias": np.zeros(3), "weight": np.ones((2, 4))})

@@ -13,7 +13,7 @@ from sparsemean._types import Doubles
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """The server has taken this payload; the node may move its state on. Plain strings and ints, so JSON carries it."""
+    """The server has accepted this payload, so the node may move its state on. Plain text and numbers, fit for JSON."""
 
     node: str
     round: int
@@ -46,11 +46,30 @@ class Correlation:
 class Estimate:
     """The mean of a round and how good it is. Printed, it is one line, however long the mean and the list of nodes.
 
-    ``error`` estimates E‖mean − truth‖² from what arrived, without bias, so it can be negative; ``error_se`` is its
-    standard error. Both are None where no formula holds (biased or pre-scaled encoders). The truth is the mean of the
-    nodes in the round; with ``missing="carry"``, of these and of what is remembered of the absent ones, since nobody
-    can tell how far those have moved. ``rounding`` is the part of ``error`` that few-bit values add.
-    With a decoder that adapts to the round itself (``Spatial("estimated")``) the error is estimated a little low.
+    The truth that ``error`` refers to is the mean of the nodes in the round; with ``missing="carry"``, of these and of
+    what is remembered of the absent ones, since nobody can tell how far those have moved.
+
+    Attributes
+    ----------
+    mean : (d,) array
+        The estimate.
+    round : int
+    nodes : tuple of str
+        Who came, in order of acceptance.
+    counts : (d,) array
+        How many nodes sent each coordinate.
+    bytes : int
+        What their payloads took on the wire.
+    error : float or None
+        Estimate of E‖mean − truth‖² from what arrived, without bias, so that it can be negative. With a decoder that
+        adapts to the round itself (``Spatial("estimated")``) it is a little low. None where no formula holds (biased
+        or pre-scaled encoders).
+    error_se : float or None
+        Standard error of ``error``.
+    correlation : Correlation or None
+        R1, R2 and their ratio, estimated from what arrived.
+    rounding : float or None
+        The part of ``error`` that few-bit values add.
     """
 
     mean: Doubles

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
@@ -10,8 +11,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from sparsemean import encoders, memory, sampling
-from sparsemean.decoding import decoders
+from sparsemean import decoding, encoders, memory, sampling
+from sparsemean._types import Ints
+from sparsemean.encoders.size import Half
 from sparsemean.errors import InvalidInput, SparseMeanError
 from sparsemean.payload import Layout, Payload
 from sparsemean.payload.blocks import Blocks
@@ -20,13 +22,6 @@ from sparsemean.theory.arguments import shown, whole
 from sparsemean.wire import frame, parts
 from sparsemean.wire.values import value_kind
 
-MEMBERS = (
-    *(encoders.Identity, encoders.RandK, encoders.TopK, encoders.RTopK, encoders.Wangni, encoders.Induced),
-    encoders.OneOf,
-    *(encoders.ErrorFeedback, encoders.Difference, encoders.Lazy, encoders.size.Half),
-    *(decoders.Mean, decoders.Spatial),
-    *(memory.Nothing, memory.Shared, memory.SharedStable, memory.PerNode, memory.Window, memory.Hybrid, memory.Offset),
-)
 LARGEST_DIM, LARGEST_SEED = 1 << 40, (1 << 64) - 1
 DEEPEST = 50  # members within members in the text of a run; Python itself gives up at some hundred
 
@@ -34,6 +29,18 @@ DEEPEST = 50  # members within members in the text of a run; Python itself gives
 @dataclass(frozen=True, init=False)
 class Run:
     """A scheme for vectors of one dimension, with a seed: everything both sides derive coordinates and sizes from.
+
+    Parameters
+    ----------
+    scheme : Scheme
+        How vectors become bytes and bytes become a mean.
+    dim : int
+        Length of the vectors, up to 2**40.
+    seed : int, default 0
+        All random draws derive from it, the round and the node's name; below 2**64.
+    blocks : sequence of int, optional
+        Sizes of consecutive ranges (layers, cluster centres) that have a weight, a correlation and fitted coefficients
+        of their own; they sum to ``dim``. By default there is one block.
 
     >>> from sparsemean.schemes import named
     >>> run = Run(named("rand-k", k=0.01), dim=10**6, seed=7)
@@ -120,6 +127,34 @@ class Run:
         """The key from which this node's randomness in this round is derived."""
         return sampling.Key(self.seed, round, node)
 
+    def coordinates(
+        self, node: str, round: int, lo: int = 0, hi: int | None = None, choice: int = 0
+    ) -> tuple[Ints, int]:
+        """The coordinates that a node draws in [lo, hi), and the place of the first among the values it sends.
+
+        For encoders whose one part is drawn from the key.
+
+        Parameters
+        ----------
+        node, round
+            Whose draw, and in which round.
+        lo, hi : int
+            The range, by default all; multiples of ``sampling.tile_size(run.dim)``, or ``run.dim``.
+        choice : int, default 0
+            The payload's, where nodes choose their encoder.
+
+        >>> from sparsemean.schemes import named
+        >>> drawn, first = Run(named("rand-k", k=6), dim=10_000).coordinates("a", 0, 4096, 8192)
+        >>> len(drawn), first
+        (3, 2)
+        """
+        layout = self.layouts[choice][0]
+        if len(self.layouts[choice]) > 1 or layout.where not in ("seeded", "shared"):
+            raise InvalidInput(f"{self.scheme.encoder!r} does not draw its coordinates from the key")
+        key = self.key(node, round)
+        key = key.shared() if layout.where == "shared" else key
+        return sampling.coordinates_between(key, self.dim, layout.count, lo, self.dim if hi is None else hi)
+
     @cached_property
     def scheme_digest(self) -> bytes:
         """Eight bytes that change with the encoder, the value kind or a version of the formats."""
@@ -145,7 +180,7 @@ class Run:
     @staticmethod
     def from_json(text: str, members: Sequence[type] = ()) -> Run:
         """The run that ``to_json`` wrote; ``members`` are classes of your own that it uses."""
-        known = {member.__name__: member for member in (*MEMBERS, *members)}
+        known = {**_known_members(), **{member.__name__: member for member in members}}
         try:
             fields = json.loads(text, object_pairs_hook=_distinct, parse_constant=_refuse_constant)
             if set(fields) != {"scheme", "dim", "seed", "blocks"}:
@@ -157,6 +192,15 @@ class Run:
         # Constructors of members, also of the caller's own, meet whatever the text holds.
         except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
             raise InvalidInput(f"this is not a run written by to_json: {str(error)[:200]}") from None
+
+
+@functools.cache
+def _known_members() -> dict[str, type]:
+    """Every encoder, decoder and memory that its package exports, by name."""
+    exported = [item for package in (encoders, decoding, memory) for item in vars(package).values()]
+    bases = (encoders.Encoder, decoding.Decoder, memory.Memory)
+    found = [item for item in exported if isinstance(item, type) and issubclass(item, bases)]
+    return {item.__name__: item for item in (*found, Half) if dataclasses.is_dataclass(item)}
 
 
 def _digest(content: dict[str, Any]) -> bytes:

@@ -33,6 +33,19 @@ from sparsemean.wire.values import value_kind
 class Scheme:
     """How vectors become bytes and bytes become a mean.
 
+    Parameters
+    ----------
+    encoder : Encoder
+        What a node sends of its vector.
+    decoder : Decoder, optional
+        How the server turns what came into a mean; by default ``Mean()``.
+    memory : Memory, optional
+        What the server expects of a node before it hears from it; by default 0.
+    values : str, default "float32"
+        How a value travels: "float64", "float32", "float16", "bfloat16", "int8", "int4" or "1-bit".
+
+    Members that cannot be right together are refused:
+
     >>> Scheme(RandK(0.1), Spatial("avg")).unbiased
     True
     >>> Scheme(Wangni(0.1), Spatial("avg"))
@@ -143,11 +156,21 @@ def names() -> list[str]:
 
 
 def named(name: str, k: Size | Sequence[Size] | None = None, *, values: str = "float32", **options: float) -> Scheme:
-    """The scheme of that name; ``identity`` and ``lag`` send whole vectors and take no notice of k.
+    """The scheme of that name.
 
-    The schemes that begin with ``rand-k`` take several k as well, from which each node's Client chooses (``OneOf``).
-    Options: ``ratio=`` (rand-k-spatial-opt), ``size=`` (…-window), ``forget_after=`` (…-stale), ``over=`` (rtop-k),
-    ``moved=`` (lag).
+    Parameters
+    ----------
+    name : str
+        One of ``names()``.
+    k : int or float, or a sequence of them
+        How many coordinates a payload has: a count, or a share of the dimension strictly between 0 and 1. Schemes that
+        begin with ``rand-k`` take several, from which each node's ``Client`` chooses (``OneOf``). ``identity`` and
+        ``lag`` send whole vectors and need none.
+    values : str, default "float32"
+        How a value travels, as in ``Scheme``.
+    **options
+        ``ratio=`` (rand-k-spatial-opt), ``size=`` (rand-k-temporal-window), ``forget_after=`` (rand-k-temporal-stale),
+        ``over=`` (rtop-k), ``moved=`` (lag).
 
     >>> named("rand-k-temporal", k=0.1) == Scheme(RandK(0.1), memory=PerNode())
     True

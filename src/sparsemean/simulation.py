@@ -22,9 +22,17 @@ def simulate(
     weights: npt.ArrayLike | None = None,
     encoders: Sequence[Encoder | None] | None = None,
 ) -> list[Estimate]:
-    """One estimate a round for vectors of shape (rounds, n, d); ``weights`` has one entry per node.
+    """Play whole rounds, and return one estimate a round.
 
-    ``encoders`` has one entry per node too, where the scheme leaves a choice (``OneOf``).
+    Parameters
+    ----------
+    run : Run
+    vectors : (rounds, n, d) array
+        The vector of each node in each round.
+    weights : (n,) or (n, blocks) array, optional
+        Weight of each node, or of each of its blocks; by default 1.
+    encoders : sequence of Encoder or None, optional
+        What each node encodes with, where the scheme leaves a choice (``OneOf``); by default the first.
 
     >>> from sparsemean.schemes import named
     >>> [e.mean.tolist() for e in simulate(Run(named("identity"), dim=1), [[[1], [3]], [[5], [5]]])]
@@ -54,7 +62,17 @@ def play_round(server: Server, clients: Sequence[Client], vectors: npt.ArrayLike
 def estimate_mean(
     vectors: npt.ArrayLike, scheme: Scheme, seed: int = 0, weights: npt.ArrayLike | None = None
 ) -> Estimate:
-    """The mean of the rows of an (n, d) array, as one round of the scheme estimates it.
+    """The mean of the rows of an array, as one round of the scheme estimates it.
+
+    Parameters
+    ----------
+    vectors : (n, d) array
+        One row per node.
+    scheme : Scheme
+    seed : int, default 0
+        The seed of the run.
+    weights : (n,) array, optional
+        Weight of each node; by default 1.
 
     >>> from sparsemean.schemes import named
     >>> estimate_mean([[1.0, 2.0], [3.0, 4.0]], named("identity")).mean

@@ -17,7 +17,7 @@ from sparsemean.journal.written_tree import read_tree, written
 from sparsemean.payload import Part
 from sparsemean.payload.blocks import Blocks
 from sparsemean.payload.noise import Levels
-from sparsemean.server.rounds import Rounds
+from sparsemean.server.estimator import Estimator
 
 LAYERS = Blocks((5_000, 249_000, 46_000))
 CUTS = (0, 4096, 36_864, 45_056, 45_056, 200_704, 300_000)  # of the third nothing is moment_sample, the fourth is empty
@@ -89,7 +89,7 @@ def test_summaries_of_different_nodes_are_not_added() -> None:
 
 def test_a_range_without_coordinates_knows_all_but_them() -> None:
     run = sm.Run(sm.named("rand-k-hybrid", k=0.1), 20_000)
-    empty = Rounds(run, "drop", 0, 0, None, 0, 0)
+    empty = Estimator(run, None, 0, 0)
     summary = empty.summary()
     assert summary.moments is not None
     assert float(np.sum(summary.moments.s2)) == 0.0

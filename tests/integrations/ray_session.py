@@ -31,10 +31,12 @@ from ray.cluster_utils import Cluster
 
 import sparsemean as sm
 from sparsemean.integrations.ray import RayServer, shards
-from sparsemean.integrations.ray.ending import Ending
 from sparsemean.integrations.ray.pieces import pieces
+from sparsemean.integrations.ray.round_end import RoundEnd
 from sparsemean.integrations.ray.shard import Shard
 from sparsemean.journal import faults
+from sparsemean.server.local import Entry
+from sparsemean.server.submissions import submission_of
 
 DIM, LAYERS = 20_000, (3_000, 9_000, 8_000)  # of which neither 2 nor 3 shards begin where a layer does
 WEIGHTS = {f"node-{i}": [1.0 + i, 2.0, 0.0 if i == 1 else 1.5] for i in range(5)}
@@ -125,7 +127,7 @@ def killed(cluster: Any, folder: Path) -> dict[str, Any]:
     """Actors are killed in the middle of a round, while payloads come, and while it ends."""
     found = []
     with both("rand-k-temporal", shards=3, journal=folder) as pair:
-        actors = pair.sharded._all().actors
+        actors = pair.sharded._sharded.shards.actors
         for round in range(3):
             payloads = pair.payloads()
             first, *rest = payloads
@@ -162,7 +164,7 @@ def front_died(cluster: Any, folder: Path) -> dict[str, Any]:
         codes.append(subprocess.run([*driver, "accept"], timeout=120, check=False).returncode)
         pair.sharded = RayServer(pair.run, shards=2, missing="carry", journal=folder)
         payloads = pair.payloads()
-        found["came"] = list(pair.sharded._rounds.accepted) == list(payloads)[:2]
+        found["came"] = list(pair.sharded._rounds.roster.accepted) == list(payloads)[:2]
         found["answers"] = pair.accept(payloads)
         found["next"] = pair.close()
         found["expected"] = pair.expected()
@@ -173,20 +175,21 @@ def die(address: str, folder: str, when: str) -> None:
     """A front that ends the first round in one shard alone, or hands the third payload of the second to one alone."""
     ray.init(address=address, logging_level=logging.ERROR)
     pair = Both(sm.Run(SAME["rand-k-temporal"], DIM, seed=3, blocks=LAYERS), 2, journal=folder)
-    shards, payloads = pair.sharded._all(), pair.payloads()
+    shards, payloads = pair.sharded._sharded.shards, pair.payloads()
     if when == "end":
         pair.sharded.accept_many(payloads, WEIGHTS)
-        ending = Ending(shards.sequence, "close", pair.sharded._rounds.summary(), 1000)
+        ending = RoundEnd(shards.sequence, "close", shards.summary(pair.sharded._rounds.roster.accepted), 1000)
         ray.get(shards.actors[0].end.remote(ending))
     else:
         pair.plain.accept_many(payloads, WEIGHTS)
         pair.plain.close_round()
         *two, last = list(pair.payloads().items())[:3]
         pair.sharded.accept_many(two, WEIGHTS)
-        rounds = pair.sharded._rounds
-        offer = pair.sharded._offer(rounds, *last, WEIGHTS[last[0]])
-        cut = pieces(pair.run, pair.sharded._plan.bounds, *rounds.taken(offer), offer.payload)
-        ray.get(shards.actors[0].accept.remote(shards.sequence, rounds.round, cut[:1]))
+        roster = pair.sharded._rounds.roster
+        submission = submission_of(pair.run, None, roster, *last, WEIGHTS[last[0]])
+        entry = Entry(*roster.acceptance(submission), submission.payload)
+        cut = pieces(pair.run, pair.sharded._sharded._sharding.bounds, entry)
+        ray.get(shards.actors[0].accept.remote(shards.sequence, roster.round, cut[:1]))
     os._exit(9)
 
 
@@ -238,7 +241,7 @@ def lost(cluster: Any, folder: Path) -> dict[str, Any]:
         pair.plain.skip_round()
         pair.sharded.skip_round()
         found["after"] = pair.expected()
-        ray.kill(pair.sharded._all().actors[1])
+        ray.kill(pair.sharded._sharded.shards.actors[1])
         found["lost"] = [error_of(lambda: pair.sharded.accept_many(pair.payloads()), words=True)]
         found["lost"].append(error_of(pair.sharded.close_round))
     found["closed"] = error_of(pair.sharded.close_round, words=True)
@@ -405,8 +408,8 @@ for _method in GARBAGE:
 class BornLiar(Liar):
     """One that says it from the beginning, with the first call of ``method``."""
 
-    def __init__(self, plan: Any, number: int) -> None:
-        super().__init__(plan, number)
+    def __init__(self, sharding: Any, number: int) -> None:
+        super().__init__(sharding, number)
         method, name = os.environ["BORN"].split("/")
         self.lie(method, name, True)
 
@@ -419,7 +422,7 @@ class Lied:
 
     def lie(self, method: str, name: str, call: Callable[[], Any], liar: int | None = None, done: bool = True) -> str:
         number = self.liar if liar is None else liar
-        ray.get(self.pair.sharded._all().actors[number].lie.remote(method, name, done))
+        ray.get(self.pair.sharded._sharded.shards.actors[number].lie.remote(method, name, done))
         return error_of(call, words=True)
 
     def note(self, method: str, name: str, *said: Any) -> None:
@@ -456,7 +459,7 @@ class Lied:
 
     def last(self, plain: sm.Estimate) -> bool:
         sharded = self.pair.sharded
-        last = sharded.last_estimate() if sharded._plan.journal is not None else None
+        last = sharded.last_estimate() if sharded._rounds.durable else None
         alike = last is None or ((found := difference(plain, last))["rest"] and found["mean"] < 1e-12)
         return bool(alike) and sharded.round == self.pair.plain.round
 
@@ -548,7 +551,7 @@ def documented(cluster: Any, folder: Path) -> dict[str, Any]:
 def host_lost(cluster: Any, folder: Path) -> dict[str, Any]:
     """One of the two hosts goes, with the shards on it; they come back on the other one."""
     with both("rand-k-hybrid", shards=3, journal=folder) as pair:
-        actors = pair.sharded._all().actors
+        actors = pair.sharded._sharded.shards.actors
         before = [ray.get(actor.__ray_call__.remote(_host)) for actor in actors]
         pair.accept(pair.payloads())
         rounds = [pair.close()]

@@ -13,14 +13,17 @@ import numpy as np
 import pytest
 
 import sparsemean as sm
-from sparsemean.core import Rounds, Submission, Summary
+from sparsemean.decoding.summary import Summary
+from sparsemean.server.estimator import Estimator
+from sparsemean.server.local import Entry
+from sparsemean.server.submissions import submission_of
 
 pytest.importorskip("ray", reason="Ray is not installed: pip install 'sparsemean[ray]'")
 
 from sparsemean.integrations.ray import replies
-from sparsemean.integrations.ray.ending import Ending
 from sparsemean.integrations.ray.pieces import Piece, Sent, pieces
-from sparsemean.integrations.ray.ranges import Plan, ShardLost
+from sparsemean.integrations.ray.ranges import Sharding, ShardLost
+from sparsemean.integrations.ray.round_end import RoundEnd
 from sparsemean.integrations.ray.shard import Shard
 from sparsemean.journal import contents, faults
 
@@ -37,12 +40,20 @@ Bad = tuple[Callable[[Piece], Any], type[sm.SparseMeanError]]
 replace: Any = dataclasses.replace  # also by what a type checker would refuse
 
 
-def taken(**changes: Any) -> Callable[[Piece], Piece]:
-    return lambda piece: replace(piece, taken=replace(piece.taken, **changes))
+def entry(server: sm.Server, node: str, blob: bytes, weight: Any) -> Entry:
+    """A payload as the server would count it."""
+    roster = server._rounds.roster
+    submission = submission_of(server.run, None, roster, node, blob, weight)
+    roster.check_basis(submission)
+    return Entry(*roster.acceptance(submission), submission.payload)
+
+
+def accepted(**changes: Any) -> Callable[[Piece], Piece]:
+    return lambda piece: replace(piece, acceptance=replace(piece.acceptance, **changes))
 
 
 def receipt(**changes: Any) -> Callable[[Piece], Piece]:
-    return lambda piece: replace(piece, taken=replace(piece.taken, receipt=replace(piece.taken.receipt, **changes)))
+    return lambda piece: accepted(receipt=replace(piece.acceptance.receipt, **changes))(piece)
 
 
 def sent(change: Callable[[Sent], Any]) -> Callable[[Piece], Piece]:
@@ -60,19 +71,19 @@ def with_nan(array: Any) -> Any:
 BAD_PIECES: dict[str, Bad] = {
     "no piece": (lambda piece: {"node": "b"}, sm.MalformedPayload),
     "none": (lambda piece: None, sm.MalformedPayload),
-    "no description": (lambda piece: replace(piece, taken=None), sm.MalformedPayload),
-    "no receipt": (taken(receipt=("b", 0, "00")), sm.MalformedPayload),
+    "no description": (lambda piece: replace(piece, acceptance=None), sm.MalformedPayload),
+    "no receipt": (accepted(receipt=("b", 0, "00")), sm.MalformedPayload),
     "no name": (receipt(node=7), sm.MalformedPayload),
     "empty name": (receipt(node=""), sm.MalformedPayload),
     "digest of bytes": (receipt(digest=b"00"), sm.MalformedPayload),
     "receipt of another round": (receipt(round=0), sm.WrongRound),
-    "weight of another shape": (taken(weight=np.ones(2)), sm.MalformedPayload),
-    "weight of another type": (taken(weight=np.ones(1, np.float32)), sm.MalformedPayload),
-    "weight is a number": (taken(weight=1.0), sm.MalformedPayload),
-    "negative weight": (taken(weight=-np.ones(1)), sm.MalformedPayload),
-    "weight is NaN": (taken(weight=np.array([np.nan])), sm.MalformedPayload),
-    "size is text": (taken(bytes="many"), sm.MalformedPayload),
-    "basis beyond 64 bits": (taken(basis=1 << 64), sm.MalformedPayload),
+    "weight of another shape": (accepted(weight=np.ones(2)), sm.MalformedPayload),
+    "weight of another type": (accepted(weight=np.ones(1, np.float32)), sm.MalformedPayload),
+    "weight is a number": (accepted(weight=1.0), sm.MalformedPayload),
+    "negative weight": (accepted(weight=-np.ones(1)), sm.MalformedPayload),
+    "weight is NaN": (accepted(weight=np.array([np.nan])), sm.MalformedPayload),
+    "size is text": (accepted(bytes="many"), sm.MalformedPayload),
+    "basis beyond 64 bits": (accepted(basis=1 << 64), sm.MalformedPayload),
     "afresh is text": (lambda piece: replace(piece, afresh="yes"), sm.MalformedPayload),
     "unknown encoder": (lambda piece: replace(piece, choice=9), sm.MalformedPayload),
     "unchanged, which it cannot say": (lambda piece: replace(piece, choice=-1, sent=()), sm.MalformedPayload),
@@ -116,8 +127,8 @@ class Standing:
     def __init__(self, scheme: sm.Scheme, journal: Path | None) -> None:
         self.run, self.journal = sm.Run(scheme, DIM, seed=3), journal
         folder = None if journal is None else str(journal)
-        self.plan = Plan(self.run, 3, "drop", 0, 1 << 16, folder, True, None)
-        self.server, self.shard = sm.Server(self.run), Shard(self.plan, SHARD)
+        self.sharding = Sharding(self.run, 3, "drop", 0, 1 << 16, folder, True, None)
+        self.server, self.shard = sm.Server(self.run), Shard(self.sharding, SHARD)
         self.clients = {node: sm.Client(self.run, node) for node in "ab"}
         for node in "ab":
             self.take(self.piece(node))
@@ -127,9 +138,7 @@ class Standing:
 
     def piece(self, node: str) -> Piece:
         blob = self.clients[node].encode(np.cos(np.arange(DIM)), self.server.round)
-        offer: Submission = self.server._offer(self.server._rounds, node, blob, 1.0)
-        self.server._rounds.check_basis(offer)
-        cut = pieces(self.run, self.plan.bounds, *self.server._rounds.taken(offer), offer.payload)[SHARD]
+        cut = pieces(self.run, self.sharding.bounds, entry(self.server, node, blob, 1.0))[SHARD]
         if node == "a" or self.server.round == 0:
             self.clients[node].delivered(self.server.accept(node, blob))
         return cut
@@ -141,8 +150,8 @@ class Standing:
     def take(self, piece: Piece) -> None:
         self.shard.accept(self.sequence, self.shard.status().round, [piece])
 
-    def ending(self) -> Ending:
-        return Ending(self.sequence, "close", self.shard.summary(self.sequence), 1000)
+    def ending(self) -> RoundEnd:
+        return RoundEnd(self.sequence, "close", self.shard.summary(self.sequence), 1000)
 
     def end(self) -> None:
         self.shard.end(self.ending())
@@ -158,7 +167,7 @@ class Standing:
     def reopened(self) -> str:
         """The digest of a new process that has nothing but the journal."""
         self.shard.close()
-        self.shard = Shard(self.plan, SHARD)
+        self.shard = Shard(self.sharding, SHARD)
         return self.shard.digest()
 
 
@@ -240,13 +249,13 @@ def test_a_repeated_call_must_repeat_what_was_done(journal: Path | None) -> None
     shard.close()
 
 
-def other(name: str, change: Callable[[Any], Any]) -> Callable[[Ending], Any]:
+def other(name: str, change: Callable[[Any], Any]) -> Callable[[RoundEnd], Any]:
     return lambda ending: replace(
         ending, summary=replace(ending.summary, **{name: change(getattr(ending.summary, name))})
     )
 
 
-BAD_ENDINGS: dict[str, Callable[[Ending], Any]] = {
+BAD_ENDINGS: dict[str, Callable[[RoundEnd], Any]] = {
     "none": lambda ending: None,
     "a tree": lambda ending: ending.tree(),
     "another kind": lambda ending: replace(ending, kind="stop"),
@@ -304,8 +313,8 @@ def test_a_shard_that_fails_while_it_adds_up_is_not_used_again(journal: Path | N
     shard, whole = standing.shard, standing.ending().summary
     assert isinstance(whole, Summary)
     standing.take(standing.piece("b"))
-    rounds = shard._held()
-    monkeypatch.setattr(rounds.memory, "take", _fails)
+    rounds = shard._ready()
+    monkeypatch.setattr(rounds.estimator.memory, "take", _fails)
     with pytest.raises(MemoryError):
         shard.summary(standing.sequence)
     if journal is None:
@@ -326,27 +335,26 @@ def _fails(_: object) -> None:
 def test_no_honest_answer_is_taken_for_garbage_however_large_the_values(name: str, magnitude: float) -> None:
     ratio: dict[str, Any] = {"ratio": 2.0} if name.endswith("-opt") else {}
     run = sm.Run(sm.named(name, k=0.02, values="float64", **ratio), DIM, seed=3, blocks=(5_000, 15_000))
-    plan = Plan(run, 2, "drop", 0, 1 << 16, None, True, None)
-    server, found = sm.Server(run), [Shard(plan, number) for number in range(2)]
+    sharding = Sharding(run, 2, "drop", 0, 1 << 16, None, True, None)
+    server, found = sm.Server(run), [Shard(sharding, number) for number in range(2)]
     clients = {node: sm.Client(run, node) for node in "abc"}
     weights = {"a": [1e30, 0.0], "b": [1e-30, 0.0], "c": [0.0, 0.0]}  # nobody speaks for the second layer
-    like, finite = Rounds(run, "drop", 0, 0, None, 0, 0).summary(), replies.bounded(run)
+    like, finite = Estimator(run, None, 0, 0).summary(), replies.bounded(run)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", sm.DivergenceWarning)
         for round in range(3):
             for node, client in clients.items():
                 blob = client.encode(magnitude * np.cos(np.arange(DIM) + round), round)
-                offer = server._offer(server._rounds, node, blob, weights[node])
-                cut = pieces(run, plan.bounds, *server._rounds.taken(offer), offer.payload)
+                cut = pieces(run, sharding.bounds, entry(server, node, blob, weights[node]))
                 for shard, piece in zip(found, cut, strict=True):
                     shard.accept(shard.status().sequence, round, [piece])
                 client.delivered(server.accept(node, blob, weights[node]))
-            at, accepted = found[0].status().sequence, server._rounds.accepted
+            at, accepted = found[0].status().sequence, server._rounds.roster.accepted
             told = [replies.summary(shard.summary(at), like, accepted, finite) for shard in found]
-            ending = Ending(at, "close", told[0] + told[1], 100)
+            ending = RoundEnd(at, "close", told[0] + told[1], 100)
             for number, shard in enumerate(found):
                 shard.end(ending)
-                lo, hi = plan.range(number)
+                lo, hi = sharding.range(number)
                 most = 3 * max(map(len, run.layouts))
                 replies.estimate(shard.result(), round, tuple("abc"), hi - lo, most, finite)
                 assert replies.ending(shard.ending(), like) is ending

@@ -17,18 +17,19 @@ import numpy as np
 import pytest
 
 import sparsemean as sm
-from sparsemean.core import Rounds, Submission
+from sparsemean.server.local import Entry
+from sparsemean.server.submissions import submission_of
 
 pytest.importorskip("ray", reason="Ray is not installed: pip install 'sparsemean[ray]'")
 
-from sparsemean.integrations.ray.ending import Ending
 from sparsemean.integrations.ray.pieces import Piece, pieces
-from sparsemean.integrations.ray.ranges import Plan, ShardLost
+from sparsemean.integrations.ray.ranges import Sharding, ShardLost
+from sparsemean.integrations.ray.round_end import RoundEnd
 from sparsemean.integrations.ray.shard import Shard
 from sparsemean.integrations.ray.usage import array_bytes
 
 ROOT = Path(__file__).parent.parent.parent
-DIM, LAYERS = 300_000, (5_000, 249_000, 46_000)  # 74 blocks of the sampler: not all of them keep powers
+DIM, LAYERS = 300_000, (5_000, 249_000, 46_000)  # 74 tiles: not all of them keep powers
 FITTED = {
     "rand-k-spatial-adaptive",
     "rand-k-spatial-adaptive-unbiased",
@@ -38,22 +39,27 @@ FITTED = {
 NODES = [f"node-{i}" for i in range(5)]
 
 
-def plan(run: sm.Run, shards: int, missing: str = "drop", journal: Path | None = None) -> Plan:
-    return Plan(run, shards, missing, 0, 1 << 16, None if journal is None else str(journal), True, None)
+def sharding(run: sm.Run, shards: int, missing: str = "drop", journal: Path | None = None) -> Sharding:
+    return Sharding(run, shards, missing, 0, 1 << 16, None if journal is None else str(journal), True, None)
+
+
+def entry(server: sm.Server, node: str, blob: bytes, weight: Any) -> Entry:
+    """A payload as the server would count it."""
+    roster = server._rounds.roster
+    submission = submission_of(server.run, None, roster, node, blob, weight)
+    return Entry(*roster.acceptance(submission), submission.payload)
 
 
 class ByHand:
     """A front that only cuts, adds up and puts together."""
 
-    def __init__(self, made: Plan, twice: bool = False) -> None:
-        self.plan, self.sequence = made, -1
+    def __init__(self, made: Sharding, twice: bool = False) -> None:
+        self.sharding, self.sequence = made, -1
         self.shards = [Shard(made, number) for number in range(made.shards)]
-        self.roll = Rounds(made.run, made.missing, 0, 0, None, 0, 0)
         self.times = 2 if twice else 1
 
     def cut(self, server: sm.Server, node: str, blob: bytes, weight: Any) -> list[Piece]:
-        offer: Submission = server._offer(server._rounds, node, blob, weight)
-        return pieces(self.plan.run, self.plan.bounds, *server._rounds.taken(offer), offer.payload)
+        return pieces(self.sharding.run, self.sharding.bounds, entry(server, node, blob, weight))
 
     def accept(self, round: int, offers: Sequence[Sequence[Piece]]) -> None:
         for shard, column in zip(self.shards, zip(*offers, strict=True), strict=True):
@@ -63,7 +69,7 @@ class ByHand:
 
     def close(self) -> sm.Estimate:
         summary = functools.reduce(operator.add, [shard.summary(self.sequence) for shard in self.shards])
-        ending = Ending(self.sequence, "close", summary, 1000)
+        ending = RoundEnd(self.sequence, "close", summary, 1000)
         for shard in self.shards:
             for _ in range(self.times):
                 shard.end(ending)
@@ -83,7 +89,7 @@ def scheme(name: str, values: str) -> sm.Scheme:
     return sm.named(name, k=k, values=values, **({"ratio": 2.0} if name.endswith("-opt") else {}))
 
 
-def play(run: sm.Run, made: Plan, twice: bool = False, rounds: int = 3) -> list[tuple[sm.Estimate, sm.Estimate]]:
+def play(run: sm.Run, made: Sharding, twice: bool = False, rounds: int = 3) -> list[tuple[sm.Estimate, sm.Estimate]]:
     """Rounds of a server and of shards beside it; nodes come and go, and one layer of one node has no weight."""
     server, cut = sm.Server(run, missing=made.missing, batch_bytes=1 << 16), ByHand(made, twice)
     clients = [sm.Client(run, node, run.encoders[i % len(run.encoders)]) for i, node in enumerate(NODES)]
@@ -132,14 +138,14 @@ def test_every_scheme_cut_by_range_is_what_it_is_in_one_piece(name: str) -> None
     missing = "carry" if run.scheme.memory.facts.stands_in else "drop"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", sm.DivergenceWarning)
-        for plain, sharded in play(run, plan(run, 4, missing)):
+        for plain, sharded in play(run, sharding(run, 4, missing)):
             assert_alike(name, plain, sharded)
 
 
 @pytest.mark.parametrize("name", ["rand-k-temporal", "rand-k-hybrid", "diana", "lag"])
 def test_calls_that_come_twice_count_once_and_a_new_process_goes_on_from_the_journal(name: str, tmp_path: Path) -> None:
     run = sm.Run(scheme(name, "float32"), 20_000, seed=3)
-    made = plan(run, 2, "drop", tmp_path)
+    made = sharding(run, 2, "drop", tmp_path)
     for plain, sharded in play(run, made, twice=True):
         assert_alike(name, plain, sharded)
 
@@ -151,7 +157,7 @@ def test_the_golden_journals_of_shards_are_opened_and_go_on(tmp_path: Path) -> N
         archive.extractall(tmp_path)
     story = json.loads((golden / "shards.json").read_text(encoding="utf-8"))
     run = sm.Run.from_json(json.dumps(story["run"]))
-    made = plan(run, 2, journal=tmp_path)
+    made = sharding(run, 2, journal=tmp_path)
     server, nodes, cut = sm.Server(run), maker["Nodes"](run), ByHand(made)
     maker["begin"](server, nodes)
     nodes.send(server, tuple(story["waiting"]))
@@ -173,7 +179,7 @@ def test_the_golden_journals_of_shards_are_opened_and_go_on(tmp_path: Path) -> N
 
 def test_a_shard_refuses_what_does_not_follow_on_its_last_record(tmp_path: Path) -> None:
     run = sm.Run(sm.named("rand-k", k=0.1), 20_000)
-    server, cut = sm.Server(run), ByHand(plan(run, 2, journal=tmp_path))
+    server, cut = sm.Server(run), ByHand(sharding(run, 2, journal=tmp_path))
     offer = cut.cut(server, "a", sm.Client(run, "a").encode(np.ones(run.dim), 0), 1.0)
     cut.accept(0, [offer])
     shard = cut.shards[0]
@@ -191,20 +197,20 @@ def test_a_shard_refuses_what_does_not_follow_on_its_last_record(tmp_path: Path)
         assert (shard.status().before, shard.status().sequence) == (0, 1)
         shard.close()  # and take all of it from the journal again
     with pytest.raises(ShardLost, match="no journal to go back to"):
-        Shard(plan(run, 2), 0).rewind(-1)
+        Shard(sharding(run, 2), 0).rewind(-1)
 
 
 def test_pieces_are_views_of_the_payload_and_cover_it() -> None:
     run = sm.Run(sm.named("rand-k", k=0.1), 20_000)
-    server, cut = sm.Server(run), ByHand(plan(run, 3))
+    server, cut = sm.Server(run), ByHand(sharding(run, 3))
     blob = sm.Client(run, "a").encode(np.arange(run.dim, dtype=np.float32), 0)
-    offer = server._offer(server._rounds, "a", blob, 1.0)
-    assert offer.payload is not None
-    cuts = pieces(run, cut.plan.bounds, *server._rounds.taken(offer), offer.payload)
-    values = offer.payload.parts[0].values
+    whole = entry(server, "a", blob, 1.0)
+    assert whole.payload is not None
+    cuts = pieces(run, cut.sharding.bounds, whole)
+    values = whole.payload.parts[0].values
     assert all(np.shares_memory(piece.sent[0].values, values) for piece in cuts)
     assert sum(piece.sent[0].values.size for piece in cuts) == values.size == 2000
-    for piece, lo, hi in zip(cuts, cut.plan.bounds, cut.plan.bounds[1:], strict=False):
+    for piece, lo, hi in zip(cuts, cut.sharding.bounds, cut.sharding.bounds[1:], strict=False):
         payload = piece.payload(run, lo, hi)
         assert payload is not None
         np.testing.assert_array_equal(payload.parts[0].coordinates + lo, payload.parts[0].values)
@@ -212,10 +218,10 @@ def test_pieces_are_views_of_the_payload_and_cover_it() -> None:
 
 def test_arrays_of_a_shard_are_those_of_its_range() -> None:
     run = sm.Run(sm.named("rand-k-temporal", k=0.01), 1 << 16)
-    whole, half = (Shard(plan(run, shards), 0) for shards in (1, 2))
+    whole, half = (Shard(sharding(run, shards), 0) for shards in (1, 2))
     for shard, shards in ((whole, 1), (half, 2)):
-        server, cut = sm.Server(run), ByHand(plan(run, shards))
+        server, cut = sm.Server(run), ByHand(sharding(run, shards))
         for node in NODES:
             offer = cut.cut(server, node, sm.Client(run, node).encode(np.ones(run.dim), 0), 1.0)
             shard.accept(shard.status().sequence, 0, offer[:1])
-    assert array_bytes(half._held()) < 0.6 * array_bytes(whole._held())
+    assert array_bytes(half._ready()) < 0.6 * array_bytes(whole._ready())

@@ -11,13 +11,17 @@ import pytest
 
 import sparsemean as sm
 from sparsemean import sampling
-from sparsemean.core import Blocks, Key, moment_sample, open_frame, sample_of
+from sparsemean.codec import open_frame
+from sparsemean.decoding.moment_sample import moment_sample
 from sparsemean.kernels.sample import sample_numpy
+from sparsemean.payload.blocks import Blocks
+from sparsemean.sampling import Key, sample_of
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip install 'sparsemean[torch]'")
 
-from sparsemean.integrations.torch_ddp import draw, words  # noqa: E402
-from sparsemean.integrations.torch_ddp.tensors import Gathered, Summed, Travelling  # noqa: E402
+from sparsemean.integrations.torch_ddp import draw  # noqa: E402
+from sparsemean.integrations.torch_ddp.exchange import Exchange, GatheredPayloads, ReducedSample  # noqa: E402
+from sparsemean.integrations.torch_ddp.stream_words import stream_words  # noqa: E402
 from sparsemean.integrations.torch_ddp.values import KINDS  # noqa: E402
 
 CPU = torch.device("cpu")
@@ -34,7 +38,7 @@ def test_coordinates_are_those_of_the_sampler(dim):
         np.testing.assert_array_equal(drawn.numpy(), expected, err_msg=f"{dim=} {k=}")
 
 
-def test_larger_blocks_are_drawn_in_wider_integers():
+def test_larger_tiles_are_drawn_in_wider_integers():
     samples = [sample_of(Key(3, 0, "0"), 100_000, 5_000)._replace(size=size) for size in (1 << 14, 1 << 16)]
     for sample in samples:
         expected = np.empty(sample.k, np.int64)
@@ -44,7 +48,7 @@ def test_larger_blocks_are_drawn_in_wider_integers():
 
 def test_words_are_those_of_the_stream():
     keys = [Key(seed, 5, "1") for seed in (0, 1, (1 << 64) - 1)]
-    drawn = words.words([sampling.stream_of(key, b"dither") for key in keys], 1000, CPU)
+    drawn = stream_words([sampling.stream_of(key, b"dither") for key in keys], 1000, CPU)
     expected = np.stack([sampling.words(key, b"dither", 1000) for key in keys])
     np.testing.assert_array_equal(drawn.numpy().view(np.uint64), expected)
 
@@ -81,56 +85,56 @@ SCHEMES = {
 }
 
 
-def meaned(tensor: Travelling, drawn: np.ndarray, step: int, dtype: Any = torch.float32) -> Any:
+def meaned(exchange: Exchange, drawn: np.ndarray, step: int, dtype: Any = torch.float32) -> Any:
     """The mean that every rank would get of these vectors."""
     gradients = [torch.from_numpy(vector).to(dtype) for vector in drawn]
-    sent = torch.stack([tensor.sent(gradient, rank, step) for rank, gradient in enumerate(gradients)])
-    return tensor.mean(sent.sum(dim=0) if isinstance(tensor, Summed) else sent, step)
+    sent = torch.stack([exchange.sent(gradient, rank, step) for rank, gradient in enumerate(gradients)])
+    return exchange.mean(sent.sum(dim=0) if isinstance(exchange, ReducedSample) else sent, step)
 
 
 @pytest.mark.parametrize("n", [1, 2, 3])
 @pytest.mark.parametrize("name", SCHEMES)
 def test_bytes_means_and_errors_are_those_of_client_and_server(name, n):
     run = sm.Run(SCHEMES[name], 10_000, seed=11)
-    server, tensor = sm.Server(run), Gathered(run, n, CPU)
+    server, exchange = sm.Server(run), GatheredPayloads(run, n, CPU)
     for step, drawn in enumerate(vectors(n, run.dim)):
         for rank, vector in enumerate(drawn):
             frame = sm.Client(run, str(rank)).encode(vector, step)
             server.accept(str(rank), frame)
-            sent = tensor.sent(torch.from_numpy(vector), rank, step)
+            sent = exchange.sent(torch.from_numpy(vector), rank, step)
             assert sent.numpy().tobytes() == bytes(open_frame(run, str(rank), frame)[1])
         estimate = server.close_round()
-        mean = meaned(tensor, drawn, step).numpy()
+        mean = meaned(exchange, drawn, step).numpy()
         np.testing.assert_allclose(mean, estimate.mean, rtol=1e-9, atol=1e-12)
         if estimate.correlation is None:
-            assert tensor.quality is None
+            assert exchange.quality is None
         else:
-            assert tensor.quality is not None
-            error, r1, r2 = tensor.quality.tolist()
+            assert exchange.quality is not None
+            error, r1, r2 = exchange.quality.tolist()
             size = r1 / n**2  # the error is a difference of terms of this size
             assert error == pytest.approx(estimate.error, rel=1e-9, abs=1e-9 * size)
             assert r1 == pytest.approx(estimate.correlation.r1, rel=1e-9)
             assert r2 == pytest.approx(estimate.correlation.r2, rel=1e-9, abs=1e-9 * r1)
 
 
-def test_a_long_vector_learns_from_the_same_blocks_as_the_server():
+def test_a_long_vector_learns_from_the_same_tiles_as_the_server():
     run = sm.Run(sm.Scheme(sm.RandK(0.05), sm.Spatial("estimated")), 300_000, seed=2)
     assert not moment_sample(Blocks((run.dim,))).everything
-    server, tensor = sm.Server(run), Gathered(run, 3, CPU)
+    server, exchange = sm.Server(run), GatheredPayloads(run, 3, CPU)
     drawn = vectors(3, run.dim, rounds=1)[0]
     for rank, vector in enumerate(drawn):
         server.accept(str(rank), sm.Client(run, str(rank)).encode(vector, 0))
-    np.testing.assert_allclose(meaned(tensor, drawn, 0).numpy(), server.close_round().mean, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(meaned(exchange, drawn, 0).numpy(), server.close_round().mean, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_the_sum_of_shared_coordinates_is_what_the_server_makes_of_them(dtype):
     run = sm.Run(sm.Scheme(sm.RandK(0.2, shared=True)), 5_000, seed=4)
-    server, tensor = sm.Server(run), Summed(run, 3, CPU)
+    server, exchange = sm.Server(run), ReducedSample(run, 3, CPU)
     drawn = torch.from_numpy(vectors(3, run.dim, rounds=1)[0]).to(dtype).to(torch.float32).numpy()
     for rank, vector in enumerate(drawn):
         server.accept(str(rank), sm.Client(run, str(rank)).encode(vector, 0))
-    mean = meaned(tensor, drawn, 0, dtype).numpy()
+    mean = meaned(exchange, drawn, 0, dtype).numpy()
     np.testing.assert_allclose(mean, server.close_round().mean, rtol=2e-6, atol=1e-6 * np.abs(drawn).max())
 
 
@@ -139,10 +143,10 @@ def test_no_number_is_read_back_from_the_device(name):
     """The meta device has shapes and no data: whatever needs a number on the host fails on it."""
     run = sm.Run(SCHEMES[name], 10_000, seed=11)
     meta = torch.device("meta")
-    tensor = Gathered(run, 3, meta)
+    exchange = GatheredPayloads(run, 3, meta)
     for step in range(2):
-        sent = [tensor.sent(torch.empty(run.dim, dtype=torch.bfloat16, device=meta), rank, step) for rank in range(3)]
-        mean = tensor.mean(torch.stack(sent), step)
+        sent = [exchange.sent(torch.empty(run.dim, dtype=torch.bfloat16, device=meta), rank, step) for rank in range(3)]
+        mean = exchange.mean(torch.stack(sent), step)
         assert (mean.device, mean.shape) == (meta, (run.dim,))
     with pytest.raises((RuntimeError, NotImplementedError)):
         mean.sum().item()
@@ -150,9 +154,9 @@ def test_no_number_is_read_back_from_the_device(name):
 
 def test_no_number_is_read_back_from_the_device_for_a_sum():
     run = sm.Run(sm.Scheme(sm.RandK(0.2, shared=True)), 10_000)
-    tensor = Summed(run, 2, torch.device("meta"))
-    sent = tensor.sent(torch.empty(run.dim, device="meta"), 0, 0)
-    assert tensor.mean(sent, 0).shape == (run.dim,)
+    exchange = ReducedSample(run, 2, torch.device("meta"))
+    sent = exchange.sent(torch.empty(run.dim, device="meta"), 0, 0)
+    assert exchange.mean(sent, 0).shape == (run.dim,)
 
 
 @pytest.mark.parametrize("broken", [float("nan"), float("inf")])
@@ -160,16 +164,16 @@ def test_no_number_is_read_back_from_the_device_for_a_sum():
 def test_an_overflow_reaches_the_mean_and_is_not_remembered(name, broken):
     run = sm.Run(SCHEMES[name], 4_000, seed=3)
     rounds = vectors(2, run.dim)
-    tensor = Gathered(run, 2, CPU)
+    exchange = GatheredPayloads(run, 2, CPU)
     for step in (0, 1):
-        meaned(tensor, rounds[step], step)
-    before = {key: state.clone() for key, state in tensor.state.items()}
+        meaned(exchange, rounds[step], step)
+    before = {key: state.clone() for key, state in exchange.state.items()}
     hurt = rounds[2].copy()
     hurt[1] = broken
-    assert not meaned(tensor, hurt, 2).isfinite().all()
-    for key, state in tensor.state.items():
+    assert not meaned(exchange, hurt, 2).isfinite().all()
+    for key, state in exchange.state.items():
         assert torch.equal(state, before[key]), key
-    assert meaned(tensor, rounds[3], 3).isfinite().all()
+    assert meaned(exchange, rounds[3], 3).isfinite().all()
 
 
 def test_values_beyond_a_format_are_no_numbers():
@@ -181,10 +185,29 @@ def test_values_beyond_a_format_are_no_numbers():
         assert values[0].isfinite().tolist() == finite
 
 
-def test_only_the_public_names_and_core_are_imported():
+CHECKPOINTED = {
+    "mean float32": set(),
+    "learned": {"likeness"},
+    "temporal": {"last"},
+    "stable": {"average", "factor", "likeness"},
+    "hybrid": {"last", "heard", "common", "factors", "likeness"},
+}
+
+
+@pytest.mark.parametrize("name", CHECKPOINTED)
+def test_checkpoints_of_earlier_versions_have_these_keys(name):
+    assert GatheredPayloads(sm.Run(SCHEMES[name], 1_000), 2, CPU).state.keys() == CHECKPOINTED[name]
+
+
+BELOW = ("_types", "decoding", "encoders", "kernels", "memory", "payload", "sampling", "theory", "wire")
+
+
+def test_only_public_names_and_what_is_below_run_client_and_server_are_imported():
+    """Ranks need neither server nor journal, nor the lab; formulas, sampler and value kinds are the library's own."""
     folder = Path(draw.__file__).parent
     code = "\n".join(map(Path.read_text, folder.glob("*.py")))
     names = re.findall(r"^(?:from|import) (sparsemean[\w.]*)", code, re.MULTILINE)
-    allowed = ("sparsemean.integrations.torch_ddp", "sparsemean.core")
     assert names
-    assert all(name == "sparsemean" or name.startswith(allowed) for name in names)
+    for name in names:
+        _, _, inside = name.partition(".")
+        assert not inside or inside.startswith("integrations.torch_ddp") or inside.split(".")[0] in BELOW, name

@@ -411,8 +411,8 @@ def refusals(folder: Path) -> dict[str, str]:
         "start_iter": told(lambda: State(SCHEMES["spatial"], model, start_iter=-1)),
         "seed": told(lambda: State(SCHEMES["spatial"], model, seed=1).load_state_dict(state.state_dict())),
         "model": told(lambda: other.load_state_dict(state.state_dict())),
-        "unknown": told(lambda: other.travelling(next(model.parameters()))),
-        "unbound": told(lambda: unbound.travelling(next(model.parameters()))),
+        "unknown": told(lambda: other.exchange(next(model.parameters()))),
+        "unbound": told(lambda: unbound.exchange(next(model.parameters()))),
         "run": told(lambda: state.run("nowhere")),
     }
 

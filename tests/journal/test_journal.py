@@ -13,11 +13,12 @@ import pytest
 
 import sparsemean as sm
 from sparsemean.errors import DamagedJournal, ForeignJournal, InvalidInput, JournalError
-from sparsemean.journal import contents, faults
+from sparsemean.journal import Journal, contents, faults
 from sparsemean.journal import journal as journal_module
 from sparsemean.journal.log import NAME, Log
 from sparsemean.journal.mapped_rows import MappedShelf
 from sparsemean.server.fingerprint import fingerprint
+from sparsemean.server.local import LocalRounds
 
 FIRST = 4
 
@@ -27,11 +28,16 @@ def crashed(folder: Path, name: str = "crashed") -> Path:
     return Path(shutil.copytree(folder, folder.parent / name, ignore=shutil.ignore_patterns("*-shm")))
 
 
+def journal_of(server: sm.Server) -> Journal:
+    rounds = server._rounds
+    assert isinstance(rounds, LocalRounds)
+    assert rounds._journal is not None
+    return rounds._journal
+
+
 def settled(server: sm.Server) -> None:
     """Wait for rows to be synced."""
-    journal = server._journal
-    assert journal is not None
-    journal._join()
+    journal_of(server)._join()
 
 
 @pytest.mark.parametrize("values", ["float64", "float32", "float16", "bfloat16", "int8", "int4", "1-bit"])
@@ -265,12 +271,11 @@ def test_rounds_are_pruned(opened, folder, play, monkeypatch):
     server = opened()
     play(server, 7)
     assert contents(folder).kept_rounds == (4, 5, 6)
-    assert server._journal._log._database.execute("SELECT count(*) FROM payloads").fetchone() == (9,)
+    assert journal_of(server)._log._database.execute("SELECT count(*) FROM payloads").fetchone() == (9,)
 
 
 def unsynced_bytes(server: sm.Server) -> int:
-    assert server._journal is not None
-    return server._journal._log.changes_bytes(-1)
+    return journal_of(server)._log.changes_bytes(-1)
 
 
 def test_changes_are_kept_until_the_rows_are_synced(opened, folder, play, monkeypatch):
@@ -370,7 +375,7 @@ def test_a_power_cut_may_take_any_of_the_rows_that_are_not_synced(name, opened, 
             server.forget("z")
         server.close_round()
         settled(server)
-        journal = server._journal
+        journal = journal_of(server)
         if journal._syncing is not None or not old:  # a sync has just ended, or there has been none
             synced = {path.name: path.read_bytes() for path in folder.glob("*.rows")}
             old = synced if journal._syncing is not None else {file: bytes(len(blob)) for file, blob in synced.items()}
@@ -407,10 +412,10 @@ def test_a_node_that_takes_part_is_not_forgotten_for_want_of_room(opened, run, f
     server.close()
     small = opened(memory_bytes=2 * 2000)
     small.close_round()
-    assert set(small._rounds.known) == set(small._rounds.memory._rows) == set("abcd")
+    assert set(small._rounds.roster.known) == set(small._rounds.estimator.memory._rows) == set("abcd")
     play(small, 1, nodes=("a",))
-    assert set(small._rounds.known) == set(small._rounds.memory._rows)
-    assert len(small._rounds.known) < 4
+    assert set(small._rounds.roster.known) == set(small._rounds.estimator.memory._rows)
+    assert len(small._rounds.roster.known) < 4
 
 
 def test_an_interrupt_between_the_log_and_the_memory_leaves_the_server_sound(opened, run, payload, monkeypatch):

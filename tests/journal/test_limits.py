@@ -14,7 +14,9 @@ import pytest
 
 import sparsemean as sm
 from sparsemean.journal import contents
+from sparsemean.memory import MemoryState
 from sparsemean.memory.table import RowTable
+from sparsemean.server.local import LocalRounds
 from sparsemean.server.server import BOOKKEEPING, WEIGHTS
 
 DIM = 500
@@ -45,7 +47,13 @@ def come(server: sm.Server, *nodes: str) -> None:
 
 
 def known(server: sm.Server) -> list[str]:
-    return list(server._rounds.known)
+    return list(server._rounds.roster.known)
+
+
+def memory_of(server: sm.Server) -> MemoryState:
+    rounds = server._rounds
+    assert isinstance(rounds, LocalRounds)
+    return rounds.estimator.memory
 
 
 def remembers(server: sm.Server, node: str) -> bool:
@@ -132,10 +140,10 @@ def test_every_scheme_counts_what_it_keeps_of_a_node():
     for name in sm.names():
         ratio: dict[str, Any] = {"ratio": 2.0} if name == "rand-k-spatial-opt" else {}
         run = run_named(name, **ratio)
-        least = sm.Server(run)._rounds.memory.node_bytes + BOOKKEEPING + 8 * WEIGHTS
+        least = sm.Server(run)._rounds.node_bytes[0] + BOOKKEEPING + 8 * WEIGHTS
         per_node = run.scheme.memory.facts.per_node
         assert room_for(run, 1) == least + (run.payload_bytes if per_node else 0)
-        assert (sm.Server(run)._rounds.memory.node_bytes >= DIM) == per_node
+        assert (sm.Server(run)._rounds.node_bytes[0] >= DIM) == per_node
 
 
 def test_what_was_received_of_the_forgotten_is_forgotten_and_that_of_the_others_counted(options):
@@ -143,7 +151,7 @@ def test_what_was_received_of_the_forgotten_is_forgotten_and_that_of_the_others_
     for names in ("abc", "cd", "ef"):
         come(server, *names)
         server.close_round()
-    memory = server._rounds.memory
+    memory = memory_of(server)
     assert isinstance(memory, RowTable)
     held = [(node, at) for _, of_nodes in memory._received for node, at in of_nodes.items()]
     assert {node for node, _ in held} == set(known(server)) == set("def")
@@ -163,7 +171,7 @@ def test_what_was_sent_again_need_not_be_remembered_twice(monkeypatch):
             for node in rng.permutation(["a", "b", "c", "d"])[: rng.integers(1, 5)].tolist():
                 server.accept(node, sm.Client(run, node).encode(rng.normal(size=20), round))
             means.append(server.close_round().mean.tobytes())
-            memory = server._rounds.memory
+            memory = memory_of(server)
             assert isinstance(memory, RowTable)
             held = [at for _, of_nodes in memory._received for at in of_nodes.values()]
             assert sum(at.size for at in held) == sum(memory._received_sizes.values())

@@ -167,11 +167,11 @@ def test_a_flipped_bit_in_the_salt_of_the_last_frame_is_told(tmp_path, caplog):
 
 def test_the_journal_of_a_shard_is_refused_by_a_plain_server_and_the_other_way_round(tmp_path):
     pytest.importorskip("ray", reason="Ray is not installed: pip install 'sparsemean[ray]'")
-    from sparsemean.integrations.ray.ranges import Plan
+    from sparsemean.integrations.ray.ranges import Sharding
     from sparsemean.integrations.ray.shard import Shard
 
-    plan = Plan(RUN, 1, "drop", 0, 1 << 16, str(tmp_path), True, None)
-    shard = Shard(plan, 0)
+    sharding = Sharding(RUN, 1, "drop", 0, 1 << 16, str(tmp_path), True, None)
+    shard = Shard(sharding, 0)
     shard.forget(-1, 0, "a")
     shard.close()
     folder = tmp_path / "shard-000"
@@ -179,10 +179,10 @@ def test_the_journal_of_a_shard_is_refused_by_a_plain_server_and_the_other_way_r
     with pytest.raises(sm.ForeignJournal, match="shard"):
         sm.Server(RUN, journal=folder)
     assert files(folder) == before
-    assert Shard(plan, 0).status().sequence == 0
+    assert Shard(sharding, 0).status().sequence == 0
     with pytest.raises(sm.InvalidInput, match="no journal"):
         sm.Server(RUN, journal=tmp_path)
-    other = Plan(RUN, 1, "drop", 0, 1 << 16, str(tmp_path / "plain"), True, None)
+    other = Sharding(RUN, 1, "drop", 0, 1 << 16, str(tmp_path / "plain"), True, None)
     sm.Server(RUN, journal=tmp_path / "plain" / "shard-000").close()
     with pytest.raises(sm.ForeignJournal, match="shard"):
         Shard(other, 0).status()

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sparsemean.kernels import Changes, Columns, Fit, Sample, carry, check_of, fit_sums, put
+from sparsemean.kernels import Changes, Columns, Fit, Sample, carry, check_of, compiled, fit_sums, put
 from sparsemean.kernels.carry import CANCELLED, carry_numpy, put_numpy
 from sparsemean.kernels.fit_sums import fit_sums_numpy
 from sparsemean.kernels.sample import drawn
@@ -45,9 +45,9 @@ def test_both_carry_the_same(case: tuple[Changes, Columns]) -> None:
     checks = np.random.default_rng(0).integers(0, 1 << 63, (3, len(changes.rows)), np.uint64)
     checks[:] = checks[0]
     lost = carry_numpy(one, changes, 1, checks[0])
-    assert np.array_equal(carry()(other, changes, 1, checks[1]), lost)
-    assert np.array_equal(carry()(threaded, changes, 3, checks[2]), lost)
-    assert np.array_equal(carry()(copied(columns), changes, 1, None), lost)
+    assert np.array_equal(carry(other, changes, 1, checks[1]), lost)
+    assert np.array_equal(carry(threaded, changes, 3, checks[2]), lost)
+    assert np.array_equal(carry(copied(columns), changes, 1, None), lost)
     assert np.array_equal(checks[0], checks[1])
     assert np.array_equal(checks[0], checks[2])
     for sums, *others in zip(one.sums, other.sums, threaded.sums, strict=True):
@@ -60,7 +60,7 @@ def test_checksums_are_those_of_the_rows_once_they_are_written(case: tuple[Chang
     changes, columns = case
     every = np.arange(changes.rows[0].size)
     checks = np.array([check_of(row, every) for row in changes.rows], np.uint64)
-    carry()(copied(columns), changes, 1, checks)
+    carry(copied(columns), changes, 1, checks)
     put_numpy(changes)
     assert checks.tolist() == [check_of(row, every) for row in changes.rows]
 
@@ -83,13 +83,13 @@ def test_both_write_the_same(case: tuple[Changes, Columns]) -> None:
     changes, _ = case
     one, other = (changes._replace(rows=[row.copy() for row in changes.rows]) for _ in range(2))
     put_numpy(one)
-    put()(other, 2)
+    put(other, 2)
     assert [row.tobytes() for row in one.rows] == [row.tobytes() for row in other.rows]
     for sample, values, row in zip(*other, strict=True):
         assert np.array_equal(row[drawn(sample)], values)
 
 
-@pytest.mark.parametrize("twin", [carry_numpy, carry()], ids=["numpy", "numba"])
+@pytest.mark.parametrize("twin", [carry_numpy, compiled.carry], ids=["numpy", "numba"])
 def test_sums_that_a_far_larger_value_left_are_told(twin) -> None:
     sample = Sample.keyed(bytes(range(32)), 1000, 1000, 4096)
     row, values = np.ones(1000), np.ones(1000)
@@ -104,13 +104,13 @@ def test_sums_that_a_far_larger_value_left_are_told(twin) -> None:
 def test_both_sum_the_same_for_the_fit(case: tuple[Changes, Columns], data: st.DataObject) -> None:
     changes, columns = case
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
-    dim, n, layers = changes.samples[0].dim, len(changes.samples), columns.starts.size
+    dim, n, blocks = changes.samples[0].dim, len(changes.samples), columns.starts.size
     known = [rng.random() < 0.7 for _ in range(n)]
     rows = [row.astype(np.float32) if has else None for row, has in zip(changes.rows, known, strict=True)]
     heard = [rng.integers(0, 2, dim, np.uint8) if has else None for has in known]
     values = [each.astype(np.float32) for each in changes.values]
     common = np.round(rng.normal(size=dim) * 1000)
-    fit = Fit(changes.samples, values, rows, heard, rng.random((n, layers)), columns.starts, common, 1e-9)
-    found = fit_sums()(fit, 1)
+    fit = Fit(changes.samples, values, rows, heard, rng.random((n, blocks)), columns.starts, common, 1e-9)
+    found = fit_sums(fit, 1)
     np.testing.assert_allclose(found, fit_sums_numpy(fit), rtol=1e-10, atol=1e-6)
-    assert fit_sums()(fit, 3).tobytes() == found.tobytes()
+    assert fit_sums(fit, 3).tobytes() == found.tobytes()

@@ -7,31 +7,31 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sparsemean.kernels import Batch, Blend, Sample, Totals, fold
+from sparsemean.kernels import Batch, Blend, Sample, Totals, compiled, fold
+from sparsemean.kernels.arrays import scatter_numpy
 from sparsemean.kernels.fold import fold_numpy
-from sparsemean.kernels.scatter import scatter_numpy
 from sparsemean.sampling import Key, coordinates, tile_size
 
 
-def totals(dim: int, size: int, layers: int, kept_blocks: np.ndarray, moments: bool) -> Totals:
+def totals(dim: int, size: int, blocks: int, with_moments: np.ndarray, moments: bool) -> Totals:
     """Not from 0, as a later batch of a round finds them."""
     rng = np.random.default_rng(9)
-    kept = np.where(kept_blocks, (np.cumsum(kept_blocks) - 1) * size, -1)
-    powers = int(kept_blocks.sum()) * size if moments else 0
+    moment_begin = np.where(with_moments, (np.cumsum(with_moments) - 1) * size, -1)
+    powers = int(with_moments.sum()) * size if moments else 0
     return Totals(
         sums=rng.normal(size=dim),
         counts=rng.integers(0, 9, dim).astype(np.int32),
-        energy=rng.random(layers if moments else 0),
-        kept=kept,
+        energy=rng.random(blocks if moments else 0),
+        moment_begin=moment_begin,
         squares=rng.random(powers),
         cubes=rng.random(powers),
-        fourths=rng.random(layers if moments else 0),
+        fourths=rng.random(blocks if moments else 0),
     )
 
 
 @st.composite
 def batches(draw: st.DrawFn) -> tuple[Batch, np.ndarray]:
-    """A batch, and which blocks keep powers."""
+    """A batch, and which tiles have moments."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     size = 1 << draw(st.integers(7, 9))
     dim = draw(st.integers(1, 6 * size))
@@ -59,9 +59,9 @@ def batches(draw: st.DrawFn) -> tuple[Batch, np.ndarray]:
     return batch, rng.random(-(-dim // size)) < draw(st.sampled_from([0.0, 0.5, 1.0]))
 
 
-def folded(add, batch: Batch, kept: np.ndarray, moments: bool, threads: int = 1) -> Totals:
-    dim, size = (batch.samples[0].dim, batch.samples[0].size) if batch.samples else (kept.size * 128, 128)
-    into = totals(dim, size, batch.starts.size, kept, moments)
+def folded(add, batch: Batch, with_moments: np.ndarray, moments: bool, threads: int = 1) -> Totals:
+    dim, size = (batch.samples[0].dim, batch.samples[0].size) if batch.samples else (with_moments.size * 128, 128)
+    into = totals(dim, size, batch.starts.size, with_moments, moments)
     add(into, batch, threads)
     return into
 
@@ -69,7 +69,7 @@ def folded(add, batch: Batch, kept: np.ndarray, moments: bool, threads: int = 1)
 @given(batches(), st.booleans())
 @settings(max_examples=300)
 def test_both_add_the_same(case: tuple[Batch, np.ndarray], moments: bool) -> None:
-    one, other = (folded(twin, *case, moments) for twin in (fold_numpy, fold()))
+    one, other = (folded(twin, *case, moments) for twin in (fold_numpy, compiled.fold))
     for name in ("sums", "counts", "squares", "cubes"):
         assert getattr(one, name).tobytes() == getattr(other, name).tobytes(), name
     for name in ("energy", "fourths"):  # their order differs
@@ -79,21 +79,21 @@ def test_both_add_the_same(case: tuple[Batch, np.ndarray], moments: bool) -> Non
 @given(batches())
 @settings(max_examples=50)
 def test_threads_do_not_change_a_bit(case: tuple[Batch, np.ndarray]) -> None:
-    one, three = (folded(fold(), *case, moments=True, threads=threads) for threads in (1, 3))
+    one, three = (folded(compiled.fold, *case, moments=True, threads=threads) for threads in (1, 3))
     assert [array.tobytes() for array in one] == [array.tobytes() for array in three]
 
 
-@pytest.mark.parametrize("twin", [fold_numpy, fold()], ids=["numpy", "numba"])
+@pytest.mark.parametrize("twin", [fold_numpy, compiled.fold], ids=["numpy", "numba"])
 def test_as_payloads_added_one_by_one_at_the_coordinates_of_the_sampler(twin) -> None:
     dim, k, n, scale = 10_000, 999, 7, 10_000 / 999
     rng, keys = np.random.default_rng(4), [Key(7, 0, f"station-{i}") for i in range(n)]
     values, weights = rng.normal(size=(n, k)).astype(np.float32), rng.random(n)
     size = tile_size(dim)
     samples = [Sample.keyed(key.digest(b"coordinates"), dim, k, size) for key in keys]
-    blocks = -(-dim // size)
+    tiles = -(-dim // size)
     into = Totals(
-        np.zeros(dim), np.zeros(dim, np.int32), np.zeros(1), np.arange(blocks) * size,
-        np.zeros(blocks * size), np.zeros(blocks * size), np.zeros(1),
+        np.zeros(dim), np.zeros(dim, np.int32), np.zeros(1), np.arange(tiles) * size,
+        np.zeros(tiles * size), np.zeros(tiles * size), np.zeros(1),
     )  # fmt: skip
     twin(into, Batch(samples, list(values), [None] * n, weights[:, None], np.zeros(1, np.int64), scale), 1)
     sums, counts, squares, cubes = np.zeros(dim), np.zeros(dim, np.int32), np.zeros(dim), np.zeros(dim)
@@ -118,4 +118,4 @@ def test_arrays_that_do_not_fit_are_refused_before_memory_is_read() -> None:
         fits._replace(samples=[sample, sample._replace(k=9)], values=[np.ones(10)] * 2, expected=[None] * 2),
     ):
         with pytest.raises(ValueError, match=r"size|numbers"):
-            fold()(into, wrong, 1)
+            fold(into, wrong, 1)

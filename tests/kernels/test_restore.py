@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sparsemean.kernels import compiled
-from sparsemean.kernels.choose import ARRAYS, DRAWING, SMALL
-from sparsemean.kernels.restore import CHUNK, restore, restore_numpy
+from sparsemean.kernels.restore import CHUNK, restore_numpy
 
 
 @settings(deadline=None)
@@ -28,12 +24,3 @@ def test_both_leave_the_same_bits(count: int, levels: int, seed: int) -> None:
     compiled.restore(stream, codes, steps, 256, levels, one)
     restore_numpy(stream, codes, steps, 256, levels, other)
     assert one.tobytes() == other.tobytes()
-
-
-def test_only_many_values_are_worth_loading_numba(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert restore(1) is compiled.restore  # it is loaded here
-    for module in (DRAWING, ARRAYS):
-        monkeypatch.delitem(sys.modules, module, raising=False)
-    assert restore(SMALL) is restore_numpy
-    monkeypatch.setitem(sys.modules, DRAWING, compiled)
-    assert restore(SMALL + 1) is compiled.restore

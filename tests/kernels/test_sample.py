@@ -1,9 +1,10 @@
-"""Both twins draw the coordinates that the sampler's specification says, whole and range by range."""
+"""Both twins draw the coordinates of the sampler's specification, whole or in ranges, and gather the values there."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -11,12 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sparsemean.kernels import Sample, draw
-from sparsemean.kernels.sample import Draw, places, sample_numpy
+from sparsemean.kernels import Sample, compiled
+from sparsemean.kernels.sample import gather_numpy, places, sample_numpy
+from sparsemean.kernels.twin import chosen
 from sparsemean.sampling import Key, coordinates, coordinates_between, tile_size
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "sampling_v1.json").read_text())
-TWINS = pytest.mark.parametrize("twin", [sample_numpy, draw()], ids=["numpy", "numba"])
+TWINS = pytest.mark.parametrize("twin", [sample_numpy, compiled.sample], ids=["numpy", "numba"])
+GATHERS = pytest.mark.parametrize("twin", [gather_numpy, compiled.gather], ids=["numpy", "numba"])
 
 
 def sample_of(key: Key, dim: int, k: int) -> Sample:
@@ -25,14 +28,14 @@ def sample_of(key: Key, dim: int, k: int) -> Sample:
 
 @st.composite
 def samples(draw: st.DrawFn) -> Sample:
-    """Blocks of other sizes than the sampler's too, so that there are many, and wide ones."""
+    """Tiles of other sizes than the sampler's too, so that there are many, and wide ones."""
     size = 1 << draw(st.integers(7, 13) | st.just(17))
     dim = draw(st.integers(1, 5 * size))
     k = draw(st.integers(1, dim) | st.just(dim) | st.integers(1, min(dim, 3)))
     return Sample.keyed(draw(st.binary(min_size=32, max_size=32)), dim, k, size)
 
 
-def drawn(twin: Draw, sample: Sample, first: int, last: int, dtype: type = np.int64) -> np.ndarray:
+def drawn(twin: Callable[..., None], sample: Sample, first: int, last: int, dtype: type = np.int64) -> np.ndarray:
     at = places(sample, first, last)
     out = np.full(at[-1] - at[0], -1, dtype)
     twin(sample, first, last, out)
@@ -40,7 +43,7 @@ def drawn(twin: Draw, sample: Sample, first: int, last: int, dtype: type = np.in
 
 
 def test_the_compiled_twin_is_tested() -> None:
-    assert draw() is not sample_numpy
+    assert chosen(sample_numpy, "sample") is compiled.sample
 
 
 @given(samples(), st.data())
@@ -49,15 +52,15 @@ def test_both_draw_the_same(sample: Sample, data: st.DataObject) -> None:
     first = data.draw(st.integers(0, sample.tiles))
     last = data.draw(st.integers(first, sample.tiles))
     expected = drawn(sample_numpy, sample, first, last)
-    assert np.array_equal(drawn(draw(), sample, first, last), expected)
-    assert np.array_equal(drawn(draw(), sample, first, last, np.int32), expected)
+    assert np.array_equal(drawn(compiled.sample, sample, first, last), expected)
+    assert np.array_equal(drawn(compiled.sample, sample, first, last, np.int32), expected)
 
 
 @TWINS
 @pytest.mark.parametrize(
     "dim", [1, 2, 3, 63, 64, 65, 66, 127, 128, 129, 784, 4095, 4096, 4097, 4160, 4161, 8191, 8192, 12289, 100_000]
 )
-def test_as_the_sampler(twin: Draw, dim: int) -> None:
+def test_as_the_sampler(twin: Callable[..., None], dim: int) -> None:
     key = Key(2**64 - 1, 2**63 - 1, "ü")
     for k in {1, 2, dim // 3, dim - 1, dim} & set(range(1, dim + 1)):
         sample = sample_of(key, dim, k)
@@ -66,7 +69,7 @@ def test_as_the_sampler(twin: Draw, dim: int) -> None:
 
 @TWINS
 @pytest.mark.parametrize("dim", [2**33 + 5, 2**37 - 1, 2**40])
-def test_as_the_sampler_where_blocks_are_wide(twin: Draw, dim: int) -> None:
+def test_as_the_sampler_where_tiles_are_wide(twin: Callable[..., None], dim: int) -> None:
     key, k = Key(5, 0, None), dim // 1000
     sample = sample_of(key, dim, k)
     for first in (0, 12_345, sample.tiles - 3):
@@ -76,10 +79,38 @@ def test_as_the_sampler_where_blocks_are_wide(twin: Draw, dim: int) -> None:
 
 
 @TWINS
-def test_golden(twin: Draw) -> None:
+def test_golden(twin: Callable[..., None]) -> None:
     for case in GOLDEN["coordinates"]:
         key = Key(int(case["seed"]), int(case["round"]), case["node"], case["part"])
         sample = sample_of(key, case["dim"], case["k"])
         found = drawn(twin, sample, 0, sample.tiles)
         assert found[:8].tolist() == case["first"]
         assert hashlib.sha256(found.astype("<i8").tobytes()).hexdigest() == case["sha256"]
+
+
+@GATHERS
+@given(dim=st.integers(1, 13_000), data=st.data())
+@settings(max_examples=60)
+def test_values_are_gathered_at_the_coordinates(twin: Callable[..., None], dim: int, data: st.DataObject) -> None:
+    k = data.draw(st.integers(1, dim))
+    have, want = data.draw(st.sampled_from([("f4", "f4"), ("f8", "f8"), ("f8", "f4")]))
+    key = Key(3, data.draw(st.integers(0, 1000)), "n")
+    vector = np.random.default_rng(dim).normal(size=dim).astype(have)
+    vector.flags.writeable = False
+    sent = np.full(k, np.nan, want)
+    twin(Sample.keyed(key.digest(b"coordinates"), dim, k, tile_size(dim)), vector, sent)
+    assert sent.tobytes() == vector[coordinates(key, dim, k)].astype(want).tobytes()
+
+
+@GATHERS
+def test_values_are_gathered_from_vectors_with_gaps_in_memory(twin: Callable[..., None]) -> None:
+    key, dim, k = Key(3, 0, None), 5000, 70
+    vector, sent = np.arange(3 * dim, dtype=np.float32)[::3], np.empty(k, np.float32)
+    twin(Sample.keyed(key.digest(b"coordinates"), dim, k, tile_size(dim)), vector, sent)
+    assert np.array_equal(sent, vector[coordinates(key, dim, k)])
+
+
+def test_a_vector_of_another_length_is_refused_before_memory_is_read() -> None:
+    sample = Sample.keyed(bytes(range(32)), 100, 10, 4096)
+    with pytest.raises(ValueError, match="100 numbers"):
+        compiled.gather(sample, np.ones(99), np.empty(10))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ import pytest
 import sparsemean as sm
 from sparsemean._types import Doubles
 from sparsemean.evaluation import truth
-from sparsemean.lab.tasks import KMeans, LinearRegression, LogisticRegression, PowerIteration, Quadratic, Stream, Task
+from sparsemean.lab.tasks import KMeans, LogisticRegression, PowerIteration, Quadratic, StreamTask, Task
 from sparsemean.lab.trace import Trace, play
 from sparsemean.payload.blocks import Blocks
 
@@ -24,30 +24,17 @@ TASKS: dict[str, Task[Any]] = {
     "power iteration": PowerIteration(ROWS),
     "k-means": KMeans([part[: 5 + i] for i, part in enumerate(ROWS)], clusters=4),
     "logistic": LogisticRegression(ROWS, LABELS, test=(ROWS[0], LABELS[0]), batch=7),
-    "linear": LinearRegression(ROWS, ROWS[..., 0], batch=5),
     "quadratic": Quadratic.normal(nodes=6, dim=10),
-    "stream": Stream(RNG.normal(size=(9, 6, 5))),
+    "stream": StreamTask(RNG.normal(size=(9, 6, 5))),
 }
 
 
-@dataclass(frozen=True)
 class Blocky(Task[int]):
     """Fixed vectors that drift, weights per block, one block nobody has a say in."""
 
-    table: Doubles
-    given: Doubles
-
-    @property
-    def nodes(self) -> int:
-        return len(self.table)
-
-    @property
-    def dim(self) -> int:
-        return int(self.table.shape[1])
-
-    @property
-    def blocks(self) -> tuple[int, ...]:
-        return (3, 2, 4)
+    def __init__(self, table: Doubles, given: Doubles) -> None:
+        super().__init__(len(table), table.shape[1], blocks=(3, 2, 4))
+        self.table, self.given = table, given
 
     def start(self, seed: int) -> int:
         return 0
@@ -63,9 +50,6 @@ class Blocky(Task[int]):
 
     def objective(self, state: int) -> float:
         return float(state)
-
-    def metrics(self, state: int) -> dict[str, float]:
-        return {}
 
 
 BLOCKY = Blocky(
@@ -152,7 +136,7 @@ def test_there_is_no_exact_error_where_no_formula_holds() -> None:
 
 def test_the_ratio_and_nmse_are_those_of_the_vectors() -> None:
     vectors = RNG.normal(size=(2, 6, 5)) + 1
-    trace = play(Stream(vectors), sm.named("rand-k", k=2), 2)
+    trace = play(StreamTask(vectors), sm.named("rand-k", k=2), 2)
     for t, x in enumerate(vectors):
         r1, r2 = sm.theory.correlation(x)
         assert trace.ratio[t] == pytest.approx(r2 / r1)
@@ -160,10 +144,10 @@ def test_the_ratio_and_nmse_are_those_of_the_vectors() -> None:
 
 
 def test_vectors_of_zeros_have_ratio_0_and_nmse_0_or_without_bound() -> None:
-    trace = play(Stream(np.array([[[1.0, 1.0]], [[0.0, 0.0]]])), sm.named("rand-k-temporal", k=1), 2)
+    trace = play(StreamTask(np.array([[[1.0, 1.0]], [[0.0, 0.0]]])), sm.named("rand-k-temporal", k=1), 2)
     assert trace.ratio[1] == 0
     assert trace.nmse[1] == math.inf
-    assert play(Stream(np.zeros((1, 2, 3))), sm.named("rand-k", k=1), 1).nmse[0] == 0
+    assert play(StreamTask(np.zeros((1, 2, 3))), sm.named("rand-k", k=1), 1).nmse[0] == 0
 
 
 def test_rows_are_plain_and_say_none_for_what_is_not_known() -> None:

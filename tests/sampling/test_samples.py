@@ -49,9 +49,9 @@ keys = st.builds(
 )
 
 
-def twin_block(key: Key, dim: int, k: int, b: int) -> Any:
+def twin_tile(key: Key, dim: int, k: int, b: int) -> Any:
     inside, counting = TWIN.streams(key.seed, key.round, key.node, key.part)
-    return TWIN.block(dim, k, TWIN.below(dim, counting, 0), b, inside)
+    return TWIN.tile(dim, k, TWIN.below(dim, counting, 0), b, inside)
 
 
 def before(off: int, dim: int, k: int, size: int, first: int, last: int) -> np.ndarray:
@@ -87,13 +87,13 @@ def test_equals_the_code_on_the_page_at_edges(dim):
 
 @given(keys, st.integers(2**32 - 5000, 2**40) | st.integers(2**40 - 2**21, 2**40), st.data())
 @settings(max_examples=60)
-def test_blocks_of_huge_vectors_equal_the_page(key, dim, data):
+def test_tiles_of_huge_vectors_equal_the_page(key, dim, data):
     size = tile_size(dim)
-    blocks = -(-dim // size)
-    b = data.draw(st.integers(0, blocks - 1) | st.just(blocks - 1))
-    k = data.draw(st.integers(1, 200 * blocks) | st.integers(1, blocks))
+    tiles = -(-dim // size)
+    b = data.draw(st.integers(0, tiles - 1) | st.just(tiles - 1))
+    k = data.draw(st.integers(1, 200 * tiles) | st.integers(1, tiles))
     found, place = coordinates_between(key, dim, k, b * size, min((b + 1) * size, dim))
-    assert found.tolist() == twin_block(key, dim, k, b)
+    assert found.tolist() == twin_tile(key, dim, k, b)
     assert place == (TWIN.below(dim, TWIN.streams(key.seed, key.round, key.node, key.part)[1], 0) + b * size * k) // dim
 
 
@@ -103,7 +103,7 @@ def test_few_coordinates_of_a_huge_vector_are_quick_and_right():
     found = coordinates(key, dim, 5)
     assert time.perf_counter() - start < 2.0
     assert found.tolist() == [
-        j for b in np.flatnonzero(tile_counts(key, dim, 5)) for j in twin_block(key, dim, 5, int(b))
+        j for b in np.flatnonzero(tile_counts(key, dim, 5)) for j in twin_tile(key, dim, 5, int(b))
     ]
     assert len(set(found.tolist())) == 5
 
@@ -172,19 +172,19 @@ def test_int64_is_wide_enough_at_the_extremes():
     dims = [2**e + s for e in (12, 32, 33, 39, 40) for s in (-1, 0, 1) if 2**e + s <= 2**40]
     for dim in dims:
         size = tile_size(dim)
-        blocks = -(-dim // size)
+        tiles = -(-dim // size)
         assert size <= 2**20
-        assert blocks <= 2**20
+        assert tiles <= 2**20
         assert (size - 1) * (size - 1) + size < 2**63
         for k, off in itertools.product((1, 2, dim // 3, dim // 2 + 1, dim - 1, dim), (0, dim // 2, dim - 1)):
             q, r = divmod(size * k, dim)
-            assert max(size * k, blocks * size, blocks * q + 1 + k, off + blocks * r) < 2**63
-            for b in (0, blocks // 2, blocks - 1):
+            assert max(size * k, tiles * size, tiles * q + 1 + k, off + tiles * r) < 2**63
+            for b in (0, tiles // 2, tiles - 1):
                 exact = [(off + min(j * size, dim) * k) // dim for j in (b, b + 1)]
                 assert before(off, dim, k, size, b, b + 1).tolist() == exact
 
 
-def test_full_blocks_never_reach_the_words_of_the_next():
+def test_full_tiles_never_reach_the_words_of_the_next():
     assert all(kernel.shuffle_words(2**w) + 1 <= kernel.STRIDE for w in range(12, 21))
     assert all(kernel.shuffle_words(m) == TWIN.shuffle_words(m) for m in range(1, 5000))
 
@@ -200,7 +200,7 @@ def test_rounds_are_a_bijection(w):
 
 
 def members(m: int) -> np.ndarray:
-    """[count, y] → for how many of the m values of o a block of m includes y, under some fixed shuffle."""
+    """[count, y] → for how many of the m values of o a tile of m includes y, under some fixed shuffle."""
     draws = RNG.integers(0, 2**64, kernel.shuffle_words(m), dtype=np.uint64)
     included = np.zeros((m + 1, m), int)
     for o in range(m):
@@ -285,7 +285,7 @@ def test_small_samples_are_uniform_subsets(m, k):
 
 
 @pytest.mark.parametrize(("m", "k", "n"), [(100, 20, 4000), (784, 392, 1000), (1000, 100, 2000), (4096, 2048, 400)])
-def test_pairs_within_a_block_are_those_of_a_uniform_subset(m, k, n):
+def test_pairs_within_a_tile_are_those_of_a_uniform_subset(m, k, n):
     chosen = np.stack([coordinates(Key(4, round, None), m, k) for round in range(n)])
     for apart in (1, 2, 3):
         pairs = chosen[:, : k // (2 * apart) * 2 * apart].reshape(n, -1, 2, apart)  # disjoint
@@ -319,7 +319,7 @@ def test_law_of_pairs_computed_exactly(w):
 
 
 @pytest.mark.parametrize(("m", "k"), [(100, 30), (1000, 300), (4096, 410)])
-def test_spread_within_a_block_is_that_of_a_uniform_subset(m, k):
+def test_spread_within_a_tile_is_that_of_a_uniform_subset(m, k):
     n, p = 2000, k / m
     chosen = np.stack([coordinates(Key(6, round, None), m, k) for round in range(n)])
     for label, group in (

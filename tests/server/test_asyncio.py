@@ -144,7 +144,9 @@ def test_estimates_are_those_of_payloads_taken_one_after_the_other(scheme: str, 
                 assert (estimate.error, estimate.error_se) == (expected.error, expected.error_se)
             await asyncio.get_running_loop().shutdown_default_executor()  # cancelled tasks leave threads behind
             pool.shutdown()
-            for node in list(server._rounds.accepted):  # none: a payload of a round that is over cannot be in the next
+            for node in list(
+                server._rounds.roster.accepted
+            ):  # none: a payload of a round that is over cannot be in the next
                 pytest.fail(f"{node} is in a round that nobody sent for")
             assert server.digest() == plain.digest()
 
@@ -156,6 +158,7 @@ def test_estimates_are_those_of_payloads_taken_one_after_the_other(scheme: str, 
 
 def program(folder: str, notes: str, manner: str) -> None:
     """Rounds without end, until Ctrl-C. Each receipt and each estimate is noted as soon as there is one."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a background shell leaves it ignored
     run = run_named("rand-k-temporal")
     clients = {node: sm.Client(run, node) for node in NAMES}
     journal: dict[str, Any] = {} if manner == "memory" else {"journal": folder}
@@ -207,7 +210,7 @@ def check(server: sm.Server, notes: Iterable[Any]) -> None:
         mean = plain.close_round().mean
     if last is not None and mean is not None:
         assert last.mean.tobytes() == mean.tobytes()
-    taken = list(server._rounds.accepted)
+    taken = list(server._rounds.roster.accepted)
     assert {node for what, of, node in notes if (what, of) == ("took", server.round)} <= set(taken)
     take(plain, taken)
     assert server.digest() == plain.digest()

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import sparsemean as sm
-from sparsemean.core import Belief, Doubles, RoundTotals
 from sparsemean.errors import BrokenServer
+from sparsemean.extending import Belief, Doubles, RoundTotals
 from sparsemean.memory.table import RowTable
 from sparsemean.server.uninterrupted import uninterrupted
 

@@ -12,8 +12,9 @@ import pytest
 
 import sparsemean as sm
 from sparsemean import codec
-from sparsemean.core import LEAST_RATIO, Part, Payload
+from sparsemean.payload import Part, Payload
 from sparsemean.sampling import coordinates
+from sparsemean.theory.estimated import LEAST_RATIO
 
 pytestmark = pytest.mark.filterwarnings("ignore::sparsemean.errors.DivergenceWarning")
 

@@ -38,7 +38,14 @@ class _Sent:
 class Client:
     """Turns this node's vectors into payloads. Only stateful encoders keep anything here.
 
-    ``encoder`` is for schemes with a OneOf: the one this node's link can carry; the first where it is left out.
+    Parameters
+    ----------
+    run : Run
+        What nodes and server agree on.
+    node : str
+        The name that the server knows this node by, up to 256 bytes in UTF-8.
+    encoder : Encoder, optional
+        Which of the run's encoders this node uses, where the scheme has a ``OneOf``; by default the first.
 
     >>> from sparsemean.schemes import named
     >>> client = Client(Run(named("rand-k", k=2), dim=5, seed=7), "station-12")

@@ -1,1 +1,6 @@
-"""From the payloads of a round to the mean of what was not expected, and how good it is."""
+"""From the payloads of a round to the mean innovation, and how good it is."""
+
+from sparsemean.decoding.decoders import Belief, Decoder, Mean, Spatial
+from sparsemean.decoding.totals import RoundTotals
+
+__all__ = ["Belief", "Decoder", "Mean", "RoundTotals", "Spatial"]

@@ -31,22 +31,22 @@ class Belief:
 
 
 class Decoder(ABC):
-    """How the totals become a mean."""
+    """How the totals become a mean. Members are frozen dataclasses; they define ``T`` and ``innovation``."""
 
     @property
-    @abstractmethod
     def reweights(self) -> bool:
         """Whether it uses the counts M_j, which mean something only for samples of x itself."""
+        return False
 
     @property
-    @abstractmethod
     def adapts(self) -> bool:
         """Whether it takes the correlation from what arrives, for which nodes must sample uniformly."""
+        return False
 
     @property
-    @abstractmethod
     def unbiased(self) -> bool:
         """Whether it is fixed before the round, and so adds no bias to an unbiased encoder."""
+        return True
 
     @abstractmethod
     def T(self, belief: Belief, n: int) -> FixedWeighting | None:
@@ -87,25 +87,13 @@ def _plain_table(given: object) -> tuple[float, ...]:
 class Mean(Decoder):
     """The sum over the weight: plain Rand-k, and the only decoder for values that were scaled at the node."""
 
-    @property
-    def reweights(self) -> bool:
-        return False
-
-    @property
-    def adapts(self) -> bool:
-        return False
-
-    @property
-    def unbiased(self) -> bool:
-        return True
-
     def T(self, belief: Belief, n: int) -> FixedWeighting:
         return "one"
 
     def innovation(self, totals: RoundTotals, shares: Shares, beliefs: tuple[Belief, ...]) -> Doubles:
         sums, mean = totals.sums, np.empty(totals.blocks.dim)
         for here, inverse in zip(totals.blocks.slices, _inverse(totals.weight).tolist(), strict=True):
-            add_scaled()(sums[here], inverse, mean[here], True)
+            add_scaled(sums[here], inverse, mean[here], True)
         return mean
 
 
@@ -178,7 +166,7 @@ class Spatial(Decoder):
         ):
             of_block = self._gains(tuple(nodes), shares, known)
             for i, gain in enumerate(of_block):
-                reweigh()(gain / weight, totals.counts[here], totals.class_sums[i, here], scaled[here], i == 0)
+                reweigh(gain / weight, totals.counts[here], totals.class_sums[i, here], scaled[here], i == 0)
             if not of_block:
                 scaled[here] = 0.0
         return scaled

@@ -51,7 +51,7 @@ def _feedback(T: theory.FixedWeighting, nodes: tuple[int, ...], shares: Shares) 
 def innovation_correlation(summary: Summary, shares: Shares) -> Doubles | None:
     """ρ̂/(n − 1) of each block as this round shows it (``theory.shrunk_correlation``); None without uniform shares.
 
-    NaN in a block where no coordinate came from two nodes, which says nothing of how alike they are.
+    NaN in a block where no coordinate came from two nodes, which says nothing of their correlation.
     """
     if not shares or summary.moments is None:
         return None
@@ -95,7 +95,7 @@ def quality(
         terms = np.sum(own * energy + noise, axis=0) + np.sum(cross * products, axis=(0, 1))
         error = float(np.sum(terms / weight**2))
     norm = (summary.nodes[alive] / summary.weight[alive]) ** 2  # from w_i x_i to y_i = n w_i x_i / Σw
-    r1, r2 = np.sum(energy - noise, axis=0), moments.s2 - moments.q
+    r1, r2 = np.sum(energy - noise, axis=0), moments.r2
     r2_se = float(np.sqrt(np.sum(norm**2 * theory.r2_variance(moments, least))))
     correlation = Correlation(float(np.sum(norm * r1)), float(np.sum(norm * r2)), r2_se)
     feedback = max(_feedback(t, n, shares) for t, n in zip(known, nodes, strict=True))

@@ -1,4 +1,4 @@
-"""What a range of coordinates tells of a round: a few numbers per layer, which ranges add up."""
+"""Per-block sufficient statistics of a round, additive over coordinate ranges."""
 
 from __future__ import annotations
 
@@ -15,10 +15,24 @@ from sparsemean.theory import Moments
 
 @dataclass(frozen=True)
 class Summary:
-    """All that beliefs, errors and fits rest on. The sum of two is that of both ranges, of the same nodes.
+    """All that correlations, errors and fits rest on; the sum of two is the summary of both ranges, of the same nodes.
 
-    ``class_squares``, ``class_noise`` and ``products`` are those of the totals, ``most`` is the largest count of a
-    coordinate, ``fits`` are the sums of the memory. ``class_nodes`` and ``weight`` are alike in all ranges.
+    Attributes
+    ----------
+    class_nodes : (classes, blocks) array
+        How many nodes of each share have a weight; the same in all ranges.
+    weight : (blocks,) array
+        Their total weight; the same in all ranges.
+    class_squares, class_noise : (classes, blocks) array
+        Σ y² and the variance that few-bit values add, as in ``RoundTotals``.
+    products : (classes, classes, blocks) array
+        Σ_j S_sj S_tj of the sums of two classes; empty where there is one class.
+    most : (blocks,) array
+        The largest count of a coordinate.
+    fits : array
+        The sums that the memory fits its coefficients to.
+    moments : Moments, optional
+        Power sums for the error and its standard error; None where shares are not uniform.
     """
 
     class_nodes: npt.NDArray[np.int64]
@@ -33,15 +47,15 @@ class Summary:
     @staticmethod
     def of(totals: RoundTotals, fits: Doubles, adapts: bool) -> Summary:
         """The summary of a range; what no decoder asks for is left out."""
-        classes, layers = totals.class_nodes.shape
-        several = totals.products() if classes > 1 else np.zeros((0, 0, layers))
-        most = totals.blocks.largest(totals.counts) if adapts else np.zeros(layers, np.int32)
+        classes, blocks = totals.class_nodes.shape
+        several = totals.products() if classes > 1 else np.zeros((0, 0, blocks))
+        most = totals.blocks.largest(totals.counts) if adapts else np.zeros(blocks, np.int32)
         sums = totals.class_nodes, totals.weight, totals.class_squares, totals.class_noise
         return Summary(*sums, several, most, fits, totals.summary())
 
     @property
     def nodes(self) -> npt.NDArray[np.int64]:
-        """How many nodes have a weight, per layer."""
+        """How many nodes have a weight, per block."""
         nodes: npt.NDArray[np.int64] = self.class_nodes.sum(axis=0)
         return nodes
 
@@ -60,13 +74,13 @@ class Summary:
         )
 
     def tree(self) -> Tree:
-        """All of it, to be written down."""
+        """All of it as a state tree."""
         moments = None if self.moments is None else np.array(list(vars(self.moments).values()))
         return {**vars(self), "moments": moments}
 
     @staticmethod
     def of_tree(tree: Tree) -> Summary:
-        """What ``tree`` wrote."""
+        """The summary that ``tree()`` returned."""
         found = {each.name: array_in(tree, each.name) for each in fields(Summary) if each.name != "moments"}
         moments = tree["moments"] if isinstance(tree, dict) else None
         return Summary(**found, moments=Moments(*moments) if isinstance(moments, np.ndarray) else None)

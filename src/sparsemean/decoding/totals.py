@@ -63,7 +63,7 @@ class RoundTotals:
                 kept = share > 0
                 chosen, values, share = chosen[kept], values[kept], share[kept]
             y = np.asarray(share * (part.scale * values), np.float64)
-            scatter()(self.class_sums[of_class], self.counts, chosen, y)
+            scatter(self.class_sums[of_class], self.counts, chosen, y)
             if self.moments:
                 self.class_squares[of_class] += self.blocks.sums_at(chosen, y * y)
                 self._add_powers(chosen, y)
@@ -105,7 +105,7 @@ class RoundTotals:
             self.fourths if moments else empty,
         )
         values, scale = [part.values for part in parts], parts[0].scale
-        fold()(into, Batch(samples, values, expected, weights, self.blocks.starts, scale, blend), threads_for(samples))
+        fold(into, Batch(samples, values, expected, weights, self.blocks.starts, scale, blend), threads_for(samples))
         for weight, part in zip(weights, parts, strict=True):
             if moments and part.noise != 0.0:
                 self.class_noise[of_class] += self._noise(weight, part)
@@ -137,7 +137,7 @@ class RoundTotals:
         if not self.moments:
             return None
         held = self.held
-        s2, *higher = power_sums()(self.sums, self.squares, self.cubes, held.begin, held.size, self.blocks.starts)
+        s2, *higher = power_sums(self.sums, self.squares, self.cubes, held.begin, held.size, self.blocks.starts)
         sp3, q2, qs2, p4 = (held.scale * each for each in (*higher, self.fourths))
         return Moments(s2, self.class_squares.sum(axis=0), p4, sp3, q2, qs2, self.class_noise.sum(axis=0))
 

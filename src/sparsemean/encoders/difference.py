@@ -19,8 +19,13 @@ from sparsemean.theory.arguments import finite
 class Difference(Stateful):
     """Sends C(x − h), then h ← h + step · C(x − h) on both sides; the server's ``Offset`` memory adds mean(h).
 
-    ``step`` defaults to 1/(1 + ω), which for RandK is k/d and makes it equal to per-node Temporal; a biased encoder
-    takes 1, which is EF21.
+    Parameters
+    ----------
+    encoder : Encoder
+        C, which encodes the difference.
+    step : float, optional
+        How far h follows, in (0, 1]. The default is 1/(1 + ω), which for RandK is k/d and makes it equal to per-node
+        Temporal; for a biased encoder it is 1, which is EF21.
 
     >>> from sparsemean.encoders import RandK
     >>> Difference(RandK(0.1)).step_in(100)

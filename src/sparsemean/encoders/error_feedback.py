@@ -20,6 +20,11 @@ class ErrorFeedback(Stateful):
     The division turns an unbiased encoder into a contraction (for RandK: the values as they are, without d/k); with
     the full scale the remembered error would grow without bound. Each mean is biased; their running sum is not far off.
 
+    Parameters
+    ----------
+    encoder : Encoder
+        C, which encodes the vector plus what was left over before.
+
     >>> from sparsemean.encoders import RandK
     >>> ErrorFeedback(RandK(10)).layout(100)[0].scale
     1.0

@@ -16,6 +16,13 @@ from sparsemean.sampling import Key
 class Induced(Encoder):
     """C(x) = B(x) + U(x − B(x)) with B biased and U unbiased; both parts are sent. Unbiased, ω = ω_U (1 − k_B/d).
 
+    Parameters
+    ----------
+    biased : Encoder
+        B, such as ``TopK``.
+    unbiased : Encoder
+        U, such as ``RandK``, which encodes what B left over.
+
     >>> from sparsemean.encoders import RandK, TopK
     >>> Induced(TopK(10), RandK(40)).omega(100)
     1.35

@@ -19,6 +19,13 @@ from sparsemean.theory.arguments import finite
 class Lazy(Stateful):
     """Sends only when ‖x − r‖² > moved · ‖x‖², r being what the server remembers of this node. Biased by what it skips.
 
+    Parameters
+    ----------
+    encoder : Encoder
+        Encodes the vectors that are sent.
+    moved : float, default 0.1
+        The squared distance, relative to ‖x‖², up to which a node sends a header alone.
+
     >>> from sparsemean.encoders import Identity
     >>> Lazy(Identity(), moved=0.5).facts.skips
     True

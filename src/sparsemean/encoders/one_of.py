@@ -15,10 +15,15 @@ MOST = 16  # the server keeps a sum of its own for each
 
 @dataclass(frozen=True)
 class OneOf(Encoder):
-    """Several encoders alike in all but size; a node takes the first, or the one its ``Client(…, encoder=)`` names.
+    """Several encoders that differ in size alone; a node takes the first, or the one its ``Client(…, encoder=)`` names.
 
     The payload says which. With RandK every node has its own share k/d, and Spatial stays exactly unbiased
     (``theory.mixed_gains``).
+
+    Parameters
+    ----------
+    encoders : tuple of Encoder
+        Of one type, the first of which is the default.
 
     >>> from sparsemean.encoders import RandK
     >>> OneOf((RandK(0.1), RandK(0.01))).omega(100)

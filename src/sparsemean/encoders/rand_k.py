@@ -16,8 +16,13 @@ from sparsemean.sampling import Key, sample_of
 class RandK(Encoder):
     """k coordinates, each included with probability exactly k/d; scaled by d/k it is unbiased (Section 2).
 
-    With ``shared=True`` all nodes draw the same coordinates in a round, as an all-reduce needs; the error is then
-    (d/k − 1)‖x̄‖², and Spatial has nothing to reweight.
+    Parameters
+    ----------
+    k : int or float
+        How many coordinates a payload has: a count, or a share of the dimension strictly between 0 and 1.
+    shared : bool, default False
+        All nodes draw the same coordinates in a round, as an all-reduce needs; the error is then (d/k − 1)‖x̄‖², and
+        Spatial has nothing to reweight.
 
     >>> RandK(0.1).omega(100)
     9.0

@@ -20,6 +20,13 @@ from sparsemean.theory.arguments import finite
 class RTopK(Encoder):
     """k of the r = ⌈over · k⌉ largest entries, drawn at random, sent as they are. Biased.
 
+    Parameters
+    ----------
+    k : int or float
+        How many coordinates a payload has: a count, or a share of the dimension strictly between 0 and 1.
+    over : float, default 2
+        How many times k the candidates are; 1 is ``TopK``.
+
     >>> RTopK(10, over=2.0).candidates(100)
     20
     """

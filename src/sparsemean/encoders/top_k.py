@@ -16,6 +16,11 @@ from sparsemean.sampling import Key
 class TopK(Encoder):
     """The k largest entries, as they are, the first of equal ones. Biased; the coordinates travel too.
 
+    Parameters
+    ----------
+    k : int or float
+        How many coordinates a payload has: a count, or a share of the dimension strictly between 0 and 1.
+
     >>> import numpy as np
     >>> TopK(1).encode(np.array([1.0, -5.0]), Key(0, 0, "a"), {}).dense(2)
     array([ 0., -5.])

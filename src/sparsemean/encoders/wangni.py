@@ -48,6 +48,11 @@ class Wangni(Encoder):
 
     Entries with p_j < 1 all become ±1/λ, so they travel as one magnitude and signs.
 
+    Parameters
+    ----------
+    k : int or float
+        How many coordinates a payload has on average: a count, or a share of the dimension strictly between 0 and 1.
+
     >>> Wangni(2).encode(np.array([3.0, 0.0, 4.0]), Key(0, 0, "a"), {}).dense(3)
     array([3., 0., 4.])
     """

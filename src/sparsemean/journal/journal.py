@@ -163,12 +163,12 @@ class Journal:
         with readable("the estimate in the journal"):
             return None if end is None else estimate_in(branch(self._read_state(end), "estimate"))
 
-    def accept(self, round: int, offers: Sequence[tuple[str, bytes, bytes]]) -> None:
+    def accept(self, round: int, payloads: Sequence[tuple[str, bytes, bytes]]) -> None:
         """Append accepted payloads, as (node, weight, payload): all of them, or none and an error."""
         with self._log.change(self._durable_accepts):
-            for number, (node, weight, payload) in enumerate(offers):
+            for number, (node, weight, payload) in enumerate(payloads):
                 self._log.add(Record(self._sequence + 1 + number, "accept", round, node, weight, payload))
-        self._appended(len(offers), self._durable_accepts)
+        self._appended(len(payloads), self._durable_accepts)
 
     def _appended(self, records: int, durable: bool) -> None:
         self._sequence += records
@@ -280,7 +280,7 @@ class Journal:
             self._syncing.join()
 
     def close(self) -> None:
-        """Let another server have it."""
+        """Close all files, so that another server may open the journal."""
         if os.getpid() == self._process:
             self._join()
             self._shelf.close()
@@ -292,7 +292,7 @@ _left_alone: list[object] = []
 
 
 def _in_forked_process() -> None:
-    """The lock, and the database, are the parent's: let go of the one, and never touch the other."""
+    """The lock, and the database, are the parent's: close the one, and never touch the other."""
     for journal in list(_opened):
         journal._unlocking()
         _left_alone.append(vars(journal).get("_log"))

@@ -1,18 +1,12 @@
-"""Inner loops: each a NumPy function, and a numba twin of the same signature that serves where numba is installed."""
+"""Inner loops, each a pair: a readable NumPy function, and a numba twin that is called where numba is installed."""
 
-from sparsemean.kernels.add_scaled import add_scaled
-from sparsemean.kernels.carry import Changes, Columns, carry, put
+from sparsemean.kernels.arrays import add_scaled, largest, power_sums, reweigh, scatter
+from sparsemean.kernels.carry import Changes, Columns, carry, check_of, put
 from sparsemean.kernels.fit_sums import Fit, fit_sums
 from sparsemean.kernels.fold import Batch, Blend, Totals, fold, threads_for
-from sparsemean.kernels.gather import gather, gathered
-from sparsemean.kernels.largest import largest
 from sparsemean.kernels.parallel_map import cores, parallel_map
-from sparsemean.kernels.power_sums import power_sums
 from sparsemean.kernels.restore import restore
-from sparsemean.kernels.reweigh import reweigh
-from sparsemean.kernels.row_check import check_of
-from sparsemean.kernels.sample import Sample, draw
-from sparsemean.kernels.scatter import scatter
+from sparsemean.kernels.sample import Sample, draw, gather, gathered
 
 __all__ = [
     "Batch",

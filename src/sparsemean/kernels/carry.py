@@ -1,23 +1,32 @@
-"""Running sums over rows that change: what is carried into the sums, and what is then written into the rows."""
+"""Rows that change: running sums over rows and checksums of rows follow the change, then the rows are written."""
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Sequence
-from typing import NamedTuple, TypeAlias
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from sparsemean._types import Array, Doubles, Ints, Words
-from sparsemean.kernels.choose import fastest
-from sparsemean.kernels.row_check import check_of
 from sparsemean.kernels.sample import Sample, drawn
+from sparsemean.kernels.twin import twin
 
 CANCELLED = 1e-6  # a sum this small against what left it has lost six of its sixteen digits
+ODD = 0x9E3779B97F4A7C15  # the checksum multiplies entry i by (i + 1) times this, made odd
 
 
 class Columns(NamedTuple):
-    """Sums Σ_i w_i b_i per coordinate, several of them, each with its own ``weights[sum, node, block]``."""
+    """Running sums over rows, Σ_i w_i b_i per coordinate; several of them, each with its own weights.
+
+    Attributes
+    ----------
+    sums
+        One array of dim entries per sum, changed in place.
+    weights
+        ``weights[sum, node, block]``.
+    starts
+        First coordinate of each block.
+    """
 
     sums: Sequence[Doubles]
     weights: Doubles
@@ -25,50 +34,74 @@ class Columns(NamedTuple):
 
 
 class Changes(NamedTuple):
-    """Of each node a sample, the k values that its row will hold there, and the row; each of one type for all."""
+    """New entries of rows, one row per node.
+
+    Attributes
+    ----------
+    samples
+        Which coordinates of each row change; all samples have the same sizes.
+    values
+        The k values that each row will hold there, all of one type.
+    rows
+        The rows as they are, of dim entries each and all of one type.
+    """
 
     samples: Sequence[Sample]
     values: Sequence[Array]
     rows: Sequence[Array]
 
 
-Carry: TypeAlias = Callable[[Columns, Changes, int, Words | None], Ints]
-Put: TypeAlias = Callable[[Changes, int], None]
-
-
 def carry_numpy(columns: Columns, changes: Changes, threads: int = 1, checks: Words | None = None) -> Ints:
-    """sums += w · (new − old), and which of the sums are to be made anew: there a far larger value left one of them.
+    """sums += w · (new − old); the rows themselves are left as they are.
 
-    ``checks`` are checksums of the rows, which follow what will be written to them.
+    Parameters
+    ----------
+    columns, changes
+        The sums, and what will be written to the rows.
+    threads
+        How many the compiled twin may use.
+    checks
+        Checksums of the rows, one per node, changed in place to those of the rows once they are written.
+
+    Returns
+    -------
+    The coordinates, ascending, where cancellation left a sum inexact: it is below CANCELLED times a value that was
+    subtracted from it. The caller sums the rows there again.
     """
     lost = [np.empty(0, np.int64)]
     for i, (sample, values, row) in enumerate(zip(*changes, strict=True)):
-        chosen = drawn(sample)
-        block = np.searchsorted(columns.starts, chosen, side="right") - 1
-        old = row[chosen].astype(np.float64)
+        coordinates = drawn(sample)
+        block = np.searchsorted(columns.starts, coordinates, side="right") - 1
+        old = row[coordinates].astype(np.float64)
         if checks is not None:
-            added = (check_of(values, chosen) - check_of(row[chosen], chosen)) % 2**64
-            checks[i : i + 1] += np.array([added], np.uint64)  # of an array, since a single number may not overflow
+            added = (check_of(values, coordinates) - check_of(row[coordinates], coordinates)) % 2**64
+            checks[i : i + 1] += np.array([added], np.uint64)  # as an array: NumPy warns if a scalar overflows
         for sums, weights in zip(columns.sums, columns.weights, strict=True):
             weight = weights[i][block]
-            sums[chosen] += weight * (values - old)
-            lost.append(chosen[np.abs(sums[chosen]) < CANCELLED * np.abs(weight * old)])
+            sums[coordinates] += weight * (values - old)
+            lost.append(coordinates[np.abs(sums[coordinates]) < CANCELLED * np.abs(weight * old)])
     return np.unique(np.concatenate(lost))
 
 
 def put_numpy(changes: Changes, threads: int = 1) -> None:
-    """row[chosen] = values."""
+    """Write the values into the rows."""
     for sample, values, row in zip(*changes, strict=True):
         row[drawn(sample)] = values
 
 
-@functools.cache
-def carry() -> Carry:
-    """The fastest of the two here."""
-    return fastest(carry_numpy, "carry")
+def check_of(array: Array, entries: Ints) -> int:
+    """What these values add to the checksum of a row of which they are the entries of these numbers.
+
+    The checksum of a row is the sum, modulo 2⁶⁴, of each entry's bits as an unsigned integer times an odd number of
+    that entry. It is 0 for a row of zeros; a change adds (new − old) · number, so that following k changes costs O(k);
+    and a single flipped bit always changes it, since 2^b · odd is never 0 modulo 2⁶⁴.
+
+    >>> check_of(np.zeros(3), np.arange(3)), check_of(np.ones(1, np.uint8), np.arange(1)) == ODD
+    (0, True)
+    """
+    bits = array.view(f"u{array.itemsize}").astype(np.uint64)
+    return int(np.dot(bits, (entries.astype(np.uint64) + np.uint64(1)) * np.uint64(ODD) | np.uint64(1)))
 
 
-@functools.cache
-def put() -> Put:
-    """The fastest of the two here."""
-    return fastest(put_numpy, "put")
+carry = twin(carry_numpy, "carry")
+put = twin(put_numpy, "put")

@@ -1,9 +1,41 @@
-"""The numba twins; ``kernels.choose`` imports this file at the first call, nobody else does.
+"""The numba twins that draw samples or dither; only ``kernels.twin`` imports this file, at the first call."""
 
-They share one file because numba keeps what it compiled on disk until the file of the function that is called changes,
-whatever becomes of the functions that it calls in turn. For the same reason only arrays, plain tuples and numbers are
-passed into compiled code: the types are kept too, and one of ours could not be read again once it had another name.
-"""
+# How these loops work, and what must stay as it is.
+#
+# Tile by tile, all nodes. The outer loop goes over tiles (the sampler's 4,096 coordinates), the inner one over nodes,
+# so that the sums of a tile stay in the cache while the values of all nodes stream through once. A node's coordinates
+# in the tile are drawn again each time, into ``room``, as 16-bit numbers within the tile. Coordinates that were kept
+# would have to be read from memory, eight bytes for a value of four; to draw them takes less time
+# (docs/performance.md, "indices given").
+#
+# Lanes. The draw applies a few rounds of integer arithmetic to all entries of ``room``, and LLVM turns it into vector
+# instructions: 16-bit lanes hold four times as many numbers as the 64 bits to which numba widens all integer
+# arithmetic, hence the intrinsics at the end. The count is rounded up to a multiple of _LANES, so that no remainder of
+# the loop is done one by one; the entries beyond the count are computed and never read.
+#
+# Addresses. Values and rows are passed as an array of addresses, and ``_view`` makes an array of one where it is
+# needed. numba would convert a list of arrays anew at every call, and compile anew for each length of a tuple of
+# arrays and for each mixture of read-only and writable ones. The host functions check type, length, contiguity and
+# alignment before any address is read, and hold references until the loops are done.
+#
+# The cache on disk. numba keeps what it compiled until the file of the function that is *called* changes, whatever
+# becomes of the functions that this calls in turn: therefore all of them are in this file. The types of the arguments
+# are pickled with it, and a class of ours could not be read again under another name: therefore only arrays, plain
+# tuples and numbers are passed into compiled code.
+#
+# Threads. ``parallel_map`` on Python's threads, with the interpreter's lock released; no prange, since numba's threads
+# do not survive a fork.
+#
+# Bits. Results must not change by a bit with the number of threads, nor, for ``fold``, with how payloads are batched:
+# - A coordinate belongs to one part of _PART tiles, and so to one thread; its sums are added node after node.
+# - Sums over coordinates are taken per part, and parts are added in ascending order, so _PART must not depend on
+#   threads. ``fold`` keeps them per node until all parts are in, and then adds node after node.
+# - Each expression has the parentheses of its NumPy twin, and ``jit`` leaves fastmath off: nothing is reordered or
+#   fused.
+#
+# Integers. In numba uint64 with int64 gives float64. Words of the stream are uint64 throughout, constants included;
+# coordinates and places are int64, or narrower unsigned numbers, which widen without loss. An unsigned index also
+# saves the test for negative ones.
 
 from __future__ import annotations
 
@@ -14,41 +46,41 @@ import numpy as np
 
 from sparsemean._types import Array
 from sparsemean.kernels.carry import CANCELLED, Changes, Columns
+from sparsemean.kernels.carry import ODD as _ODD
 from sparsemean.kernels.fit_sums import Fit
 from sparsemean.kernels.fold import Batch, Blend, Totals
 from sparsemean.kernels.jit import entry as _entry
 from sparsemean.kernels.jit import inner as _inner
 from sparsemean.kernels.jit import nb
 from sparsemean.kernels.parallel_map import parallel_map
-from sparsemean.kernels.row_check import ODD as _ODD
 from sparsemean.kernels.sample import RANKED, STRIDE, Sample
 
-_PART = 64  # tiles in one go of a thread, however many threads: sums over parts must not depend on them
-_LANES = 64  # drawn at a time, so that no rest of a loop is done one by one
-_DOUBLE, _BYTE = np.empty(0), np.empty(0, np.uint8)
+_PART = 64  # tiles per call of a loop, however many threads there are
+_LANES = 64  # entries are drawn in multiples of this
+_DOUBLE, _BYTE = np.empty(0), np.empty(0, np.uint8)  # the types that ``_view`` reads where they are fixed
 
 
-# --- what the library calls -----------------------------------------------------------------------
+# --- entry points: arguments checked, parts shared among threads ----------------------------------
 
 
-def sample(drawn: Sample, first: int, last: int, out: Array) -> None:
+def sample(sample: Sample, first: int, last: int, out: Array) -> None:
     """See ``sample_numpy``."""
-    _sample(tuple(drawn), first, last, out, _room(drawn.size))
+    _sample(tuple(sample), first, last, out, _room(sample.size))
 
 
-def gather(drawn: Sample, vector: Array, out: Array) -> None:
+def gather(sample: Sample, vector: Array, out: Array) -> None:
     """See ``gather_numpy``."""
     vector = np.require(vector, requirements=("C", "A"))
-    (address,), like = _addresses([vector], drawn.dim)
-    _gather(tuple(drawn), drawn.tiles, address, like, out, _room(drawn.size))
+    (address,), like = _addresses([vector], sample.dim)
+    _gather(tuple(sample), sample.tiles, address, like, out, _room(sample.size))
 
 
 def fold(totals: Totals, batch: Batch, threads: int = 1) -> None:
-    """See ``fold_numpy``. A coordinate is in one part, and so in one thread: threads do not change a bit."""
+    """See ``fold_numpy``. Neither threads nor how payloads are batched change a bit."""
     if not batch.samples:
         return
     drawn, drawn_all = _drawn(batch.samples)
-    kept_alive = _aligned(batch.values)
+    kept_alive = _aligned(batch.values)  # as long as their addresses are in use
     values, expected = _addresses(kept_alive, drawn.k), _addresses(batch.expected, drawn.dim)
     mixed = _mixed_with(batch.blend, len(batch.samples), drawn.dim)
 
@@ -57,13 +89,14 @@ def fold(totals: Totals, batch: Batch, threads: int = 1) -> None:
         blocks = _blocks_between(batch.starts, first * drawn.size, last * drawn.size)
         shape = (len(batch.samples), totals.energy[blocks].size)
         energy, fourths = np.zeros(shape), np.zeros(shape)
+        # Contiguous, since numba compiles anew for arrays with strides.
         how = np.ascontiguousarray(batch.weights[:, blocks]), batch.starts[blocks], float(batch.scale)
         own = totals._replace(energy=energy, fourths=fourths)
         blend = (*mixed[:3], np.ascontiguousarray(mixed[3][:, blocks]))
         _fold(tuple(own), drawn_all, values, expected, blend, how, first, last, _room(drawn.size))
         return blocks, energy, fourths
 
-    # Sums per node, added one node after the other, so that how payloads are batched does not change a bit either.
+    # Per node over all parts first, then node after node: the order is the same in one batch as in several.
     all_energy, all_fourths = np.zeros((2, len(batch.samples), totals.energy.size))
     for blocks, energy, fourths in parallel_map(part, range(0, drawn.tiles, _PART), threads):
         all_energy[:, blocks] += energy
@@ -82,7 +115,7 @@ def carry(columns: Columns, changes: Changes, threads: int = 1, checks: Array | 
     values, rows = _addresses(kept_alive, drawn.k), _addresses(changes.rows, drawn.dim)
     sums = _addresses(columns.sums, drawn.dim)[0]
     weights = np.ascontiguousarray(columns.weights)
-    bits = np.empty(0, f"u{rows[1].itemsize}")
+    bits = np.empty(0, f"u{rows[1].itemsize}")  # the type that reads values and rows as their bits
     if checks is not None and values[1].dtype != rows[1].dtype:
         raise ValueError("checksums need values of the type that rows have")
 
@@ -101,7 +134,7 @@ def carry(columns: Columns, changes: Changes, threads: int = 1, checks: Array | 
 
 
 def put(changes: Changes, threads: int = 1) -> None:
-    """See ``put_numpy``. A row belongs to one thread."""
+    """See ``put_numpy``. A row is written by one thread."""
     if not changes.samples:
         return
     drawn, (seeds, *sizes) = _drawn(changes.samples)
@@ -109,6 +142,7 @@ def put(changes: Changes, threads: int = 1) -> None:
     (values, like), (rows, kind) = _addresses(kept_alive, drawn.k), _addresses(changes.rows, drawn.dim)
 
     def part(i: int) -> None:
+        # The offset as int64, as in a Sample: numba would make float64 of it with other int64.
         own = (seeds[i, 0], seeds[i, 1], np.int64(seeds[i, 2]), *sizes)
         _put(own, drawn.tiles, values[i], like, rows[i], kind, _room(drawn.size))
 
@@ -116,7 +150,7 @@ def put(changes: Changes, threads: int = 1) -> None:
 
 
 def fit_sums(fit: Fit, threads: int = 1) -> Array:
-    """See ``fit_sums_numpy``. The order of the sums does not depend on the threads."""
+    """See ``fit_sums_numpy``. Threads do not change a bit; how nodes are batched may change the last ones."""
     found = np.zeros((7, fit.starts.size))
     if not fit.samples:
         return found
@@ -142,8 +176,11 @@ def restore(stream: Sequence[int], codes: Array, steps: Array, group: int, level
     _restore(np.uint64(stream[0]), np.uint64(stream[1]), codes, steps, group, levels, out)
 
 
+# --- arguments of the loops -----------------------------------------------------------------------
+
+
 def _drawn(samples: Sequence[Sample]) -> tuple[Sample, tuple[Array, int, int, int]]:
-    """The first of them, and the words of all with the sizes they share."""
+    """The first sample, and the words of all of them with the sizes that they share."""
     drawn = samples[0]
     if any(each[3:] != drawn[3:] for each in samples):
         raise ValueError("the samples of a batch must be of one size")
@@ -151,32 +188,33 @@ def _drawn(samples: Sequence[Sample]) -> tuple[Sample, tuple[Array, int, int, in
 
 
 def _mixed_with(blend: Blend | None, nodes: int, dim: int) -> tuple[Array, Array, Array, Array]:
-    """Where the parts of a blend lie; an empty common vector where there is none."""
+    """The common vector, addresses and type of ``heard``, and the factors; an empty common vector without a blend."""
     if blend is None:
         return np.empty(0), np.zeros(nodes, np.uint64), np.empty(0, np.uint8), np.zeros((3, 1))
-    heard, like = _addresses(blend.heard, dim)
+    heard, like = _addresses(blend.heard, dim)  # of type float64 if all are None, and one type compiles once
     return blend.common, heard, like.astype(np.uint8), blend.factors
 
 
 def _blocks_between(starts: Array, low: int, high: int) -> slice:
-    """The blocks that reach into the coordinates [low, high)."""
+    """The blocks that overlap the coordinates [low, high)."""
     return slice(int(np.searchsorted(starts, low, "right")) - 1, int(np.searchsorted(starts, high)))
 
 
-def _aligned(arrays: Sequence[Array]) -> list[Array]:
-    """Copies of those that numba could not read, which the caller keeps alive."""
-    return [np.require(array, requirements=("C", "A")) for array in arrays]
-
-
 def _room(size: int) -> tuple[Array, Array]:
-    """Where a tile is drawn, and its words. Sixteen bits a number where they suffice: a vector holds more of them."""
+    """Scratch memory of a thread: the chosen numbers within a tile, and the words that shuffle it."""
+    # 16 bits wherever they suffice: all tiles but those of vectors beyond 2³⁶ coordinates.
     return np.empty(size + _LANES, np.uint16 if size <= 1 << 16 else np.uint32), np.empty(RANKED, np.uint64)
 
 
-def _addresses(arrays: Sequence[Array | None], size: int) -> tuple[Array, Array]:
-    """Where arrays of one type lie, 0 for None, and an empty one of the type; the caller keeps them alive.
+def _aligned(arrays: Sequence[Array]) -> list[Array]:
+    """The arrays as numba can read them, copies where needed; the caller holds them while it uses their addresses."""
+    return [np.require(array, requirements=("C", "A")) for array in arrays]
 
-    Addresses, for numba compiles anew for each length of a tuple of arrays, and for arrays that are read-only.
+
+def _addresses(arrays: Sequence[Array | None], size: int) -> tuple[Array, Array]:
+    """The addresses of arrays of one type and size, 0 for None, and an empty array of that type.
+
+    The caller holds the arrays while it uses the addresses.
     """
     given = [array for array in arrays if array is not None]
     like = np.empty(0, given[0].dtype if given else np.float64)
@@ -187,49 +225,28 @@ def _addresses(arrays: Sequence[Array | None], size: int) -> tuple[Array, Array]
     return np.array([0 if a is None else a.__array_interface__["data"][0] for a in arrays], np.uint64), like
 
 
-# --- loops ----------------------------------------------------------------------------------------
-
-
-@_entry
-def _restore(a: Any, b: Any, codes: Array, steps: Array, group: int, levels: int, out: Array) -> None:
-    """Group by group, which is even, and pair by pair, so that the inner loop is one of vectors."""
-    low = (1 - levels) / 2
-    for number in range(steps.size):
-        step, first = steps[number], number * group
-        some, here, count = codes[first : first + group], out[first : first + group], min(group, codes.size - first)
-        start = np.uint64(first // 2 + 1)
-        for pair in range(count // 2):
-            word = _drawn_word(a, b, start + np.uint64(pair))
-            here[2 * pair] = step * ((some[2 * pair] + low) - _dither(word & np.uint64(0xFFFFFFFF)))
-            here[2 * pair + 1] = step * ((some[2 * pair + 1] + low) - _dither(word >> np.uint64(32)))
-        if count % 2:
-            word = _drawn_word(a, b, start + np.uint64(count // 2))
-            here[count - 1] = step * ((some[count - 1] + low) - _dither(word & np.uint64(0xFFFFFFFF)))
-
-
-@_inner
-def _dither(half: Any) -> float:
-    """U − ½, U = (w + ½) / 2³²."""
-    return (np.float64(half) + 0.5) * 2.0**-32 - 0.5
+# --- loops, in the order of the entry points ------------------------------------------------------
 
 
 @_entry
 def _sample(drawn: Any, first: int, last: int, out: Array, room: Any) -> None:
-    one, chosen = _one(*drawn), room[0]
-    begin = _place(one, first)
+    """The coordinates in the tiles [first, last)."""
+    prepared, chosen = _prepared(*drawn), room[0]
+    begin = _place(prepared, first)
     for tile in range(first, last):
-        at, count = _draw(one, tile, room)
-        here, start = out[at - begin : at - begin + count], tile * one.size
+        at, count = _draw(prepared, tile, room)
+        here, start = out[at - begin : at - begin + count], tile * prepared.size
         for t in range(count):
             here[t] = start + chosen[t]
 
 
 @_entry
 def _gather(drawn: Any, tiles: int, address: int, like: Array, out: Array, room: Any) -> None:
-    one, chosen = _one(*drawn), room[0]
+    """The values of one vector at the coordinates of its sample."""
+    prepared, chosen = _prepared(*drawn), room[0]
     for tile in range(tiles):
-        at, count = _draw(one, tile, room)
-        here, vector = out[at : at + count], _view(address, like, tile * one.size, one.size)
+        at, count = _draw(prepared, tile, room)
+        here, vector = out[at : at + count], _view(address, like, tile * prepared.size, prepared.size)
         for t in range(count):
             here[t] = vector[chosen[t]]
 
@@ -238,27 +255,33 @@ def _gather(drawn: Any, tiles: int, address: int, like: Array, out: Array, room:
 def _fold(
     totals: Any, drawn: Any, values: Any, expected: Any, blend: Any, how: Any, first: int, last: int, room: Any
 ) -> None:
-    """A tile stays in the cache while what all nodes sent of it streams through."""
-    all_sums, all_counts, energy, kept, all_squares, all_cubes, fourths = totals
+    """The tiles [first, last) of a batch.
+
+    ``totals`` and ``blend`` are plain tuples; ``drawn`` is the words of all samples and their sizes; ``values`` and
+    ``expected`` are addresses and type; ``how`` is weights, first coordinates of blocks, and scale.
+    """
+    all_sums, all_counts, energy, moment_begin, all_squares, all_cubes, fourths = totals
     seeds, dim, k, size = drawn
     weights, starts, scale = how
     all_common, heards, flag, factors = blend
     nodes, chosen, block, sink = seeds.shape[0], room[0], np.empty(size, np.int64), np.empty(1)
-    every, mixture = _one(np.uint64(0), np.uint64(0), 0, dim, k, size), np.empty(size if all_common.size else 0)
+    sizes, mixture = _prepared(np.uint64(0), np.uint64(0), 0, dim, k, size), np.empty(size if all_common.size else 0)
     for tile in range(first, last):
         start, end = tile * size, min(tile * size + size, dim)
-        begin = kept[tile] if energy.size else -1
+        begin = moment_begin[tile] if energy.size else -1
+        # All indices below are within the tile.
         here = all_sums[start:end], all_counts[start:end], all_squares[max(begin, 0) :], all_cubes[max(begin, 0) :]
         wanted = nodes * (k * size // dim)
         sink[0] = _touch(here[0], wanted) + _touch(here[1], wanted)
         alone = _blocks(starts, start, end, block)
         common = all_common[start:end]
         for i in range(nodes):
-            at, count = _draw(_keyed(every, seeds[i]), tile, room)
+            at, count = _draw(_keyed(sizes, seeds[i]), tile, room)
             sent = _view(values[0][i], values[1], at, count)
             known = _view(expected[0][i], expected[1], start, end - start if expected[0][i] else 0)
-            if i == 0 or expected[0][i] != expected[0][i - 1]:
+            if i == 0 or expected[0][i] != expected[0][i - 1]:  # one row may be expected of all nodes
                 sink[0] = _touch(known, count)
+            # Two calls, compiled apart: rows may be of single precision, a mixture is of double.
             if common.size == 0:
                 _add_one(here, begin, energy, fourths, i, chosen, count, sent, known, weights, block, alone, scale)
             else:
@@ -283,9 +306,9 @@ def _add_one(
     alone: int,
     scale: float,
 ) -> None:
-    """What node i sent of a tile."""
+    """Add what node i sent of a tile: sums of its own in ``energy[i]`` and ``fourths[i]``."""
     if alone < 0:
-        _add_layered(here, begin >= 0, energy[i], fourths[i], chosen, count, sent, known, weights[i], block, scale)
+        _add_by_block(here, begin >= 0, energy[i], fourths[i], chosen, count, sent, known, weights[i], block, scale)
     elif weights[i, alone] > 0:
         square, fourth = _add(here, energy.size > 0, begin >= 0, chosen, count, sent, known, weights[i, alone], scale)
         if energy.size:
@@ -305,14 +328,14 @@ def _add(
     weight: float,
     scale: float,
 ) -> tuple[float, float]:
-    """One node's values of a tile; returns the sums of their squares and of their fourth powers."""
+    """In a tile within one block; returns Σ y² and Σ y⁴, which stay in registers meanwhile."""
     sums, counts, squares, cubes = here
     energy, fourth = 0.0, 0.0
     for t in range(count):
         j = chosen[t]
         y = weight * (scale * _residual(sent, known, t, j))
         sums[j] += y
-        counts[j] += np.int32(1)
+        counts[j] += np.int32(1)  # a plain 1 would widen it to 64 bits and back
         if moments:
             square = y * y
             energy += square
@@ -324,7 +347,7 @@ def _add(
 
 
 @_inner
-def _add_layered(
+def _add_by_block(
     here: Any,
     powers: bool,
     energy: Array,
@@ -337,7 +360,7 @@ def _add_layered(
     block: Array,
     scale: float,
 ) -> None:
-    """The same in a tile of several blocks: each value has the weight of its own."""
+    """In a tile of several blocks: each value has the weight of its own block."""
     sums, counts, squares, cubes = here
     for t in range(count):
         j = chosen[t]
@@ -357,6 +380,7 @@ def _add_layered(
 
 @_inner
 def _residual(sent: Array, known: Array, t: int, j: int) -> float:
+    """value − expected in double precision, whatever types they have; an empty ``known`` is 0."""
     return sent[t] - np.float64(known[j]) if known.size else np.float64(sent[t])
 
 
@@ -372,7 +396,7 @@ def _mix(
     block: Array,
     alone: int,
 ) -> None:
-    """What is expected at the chosen coordinates, where rows are one part of it."""
+    """``Blend.expected`` at the chosen coordinates of a tile; the rest of ``mixture`` is left from other nodes."""
     for t in range(count):
         j = chosen[t]
         own = block[j] if alone < 0 else alone
@@ -380,16 +404,6 @@ def _mix(
         if heard.size:
             mixed += heard[j] * (factors[1, own] * common[j] + factors[2, own] * np.float64(known[j]))
         mixture[j] = mixed
-
-
-@_inner
-def _touch(array: Array, wanted: int) -> float:
-    """Reads an array into the cache in order, as memory is fastest, if most lines of it are wanted in any order."""
-    total = 0.0
-    if wanted * 16 >= array.size:
-        for j in range(0, array.size, 64 // array.itemsize):
-            total += array[j]
-    return total
 
 
 @_entry
@@ -405,17 +419,21 @@ def _carry(
     lost: Array,
     added: Array,
 ) -> int:
-    """How many coordinates were lost to cancellation, each of a tile noted once."""
+    """Carry the changes in the tiles [first, last) into all sums.
+
+    What they add to checksums is added to ``added``, unless that is empty. Coordinates where a sum was cancelled
+    are written to ``lost``, each once; returns how many.
+    """
     seeds, dim, k, size = drawn
     starts, first, last = where
     nodes, chosen, block, found = seeds.shape[0], room[0], np.empty(size, np.int64), 0
-    mark, sink = np.zeros(size, np.uint8), np.empty(1)
-    every = _one(np.uint64(0), np.uint64(0), 0, dim, k, size)
+    mark, sink = np.zeros(size, np.uint8), np.empty(1)  # mark[j]: coordinate j of the tile is in ``lost``
+    sizes = _prepared(np.uint64(0), np.uint64(0), 0, dim, k, size)
     for tile in range(first, last):
         start, end = tile * size, min(tile * size + size, dim)
         alone, before = _blocks(starts, start, end, block), found
         for i in range(nodes):
-            at, count = _draw(_keyed(every, seeds[i]), tile, room)
+            at, count = _draw(_keyed(sizes, seeds[i]), tile, room)
             new, old = _view(values[0][i], values[1], at, count), _view(rows[0][i], rows[1], start, end - start)
             sink[0] = _touch(old, count)
             for s in range(sums.size):
@@ -424,6 +442,7 @@ def _carry(
                     j = chosen[t]
                     weight, was = weights[s, i, block[j] if alone < 0 else alone], np.float64(old[j])
                     total[j] += weight * (np.float64(new[t]) - was)
+                    # What remains is then mostly the rounding of the value that left; the caller sums the rows anew.
                     if abs(total[j]) < CANCELLED * abs(weight * was) and mark[j] == 0:
                         mark[j] = 1
                         lost[found] = start + np.int64(j)
@@ -432,14 +451,14 @@ def _carry(
                 added[i] += _check(
                     _view(values[0][i], bits, at, count), _view(rows[0][i], bits, start, end - start), chosen, start
                 )
-        for i in range(before, found):
+        for i in range(before, found):  # unmarks the few, instead of clearing the whole tile
             mark[lost[i] - start] = 0
     return found
 
 
 @_inner
 def _check(new: Array, old: Array, chosen: Array, start: int) -> Any:
-    """What a tile adds to the checksum of its row; ``new`` and ``old`` are bits."""
+    """What the change of a tile adds to its row's checksum (``check_of``), modulo 2⁶⁴; ``new`` and ``old`` are bits."""
     total, first = np.uint64(0), np.uint64(start + 1)
     for t in range(new.size):
         j = chosen[t]
@@ -450,11 +469,12 @@ def _check(new: Array, old: Array, chosen: Array, start: int) -> Any:
 
 @_entry
 def _put(drawn: Any, tiles: int, values: int, like: Array, row: int, kind: Array, room: Any) -> None:
-    one, chosen, sink = _one(*drawn), room[0], np.empty(1)
+    """Write the values of one sample into its row."""
+    prepared, chosen, sink = _prepared(*drawn), room[0], np.empty(1)
     for tile in range(tiles):
-        at, count = _draw(one, tile, room)
+        at, count = _draw(prepared, tile, room)
         new = _view(values, like, at, count)
-        here = _view(row, kind, tile * one.size, min(one.size, one.dim - tile * one.size))
+        here = _view(row, kind, tile * prepared.size, min(prepared.size, prepared.dim - tile * prepared.size))
         sink[0] = _touch(here, count)
         for t in range(count):
             here[chosen[t]] = new[t]
@@ -473,20 +493,21 @@ def _fit_sums(
     last: int,
     room: Any,
 ) -> None:
+    """The tiles [first, last), added to ``found``; ``values`` and ``rows`` are addresses and type."""
     seeds, dim, k, size = drawn
     weights, starts, rounding = how
     nodes, chosen, block, sink = seeds.shape[0], room[0], np.empty(size, np.int64), np.empty(1)
-    every = _one(np.uint64(0), np.uint64(0), 0, dim, k, size)
+    sizes = _prepared(np.uint64(0), np.uint64(0), 0, dim, k, size)
     for tile in range(first, last):
         start, end = tile * size, min(tile * size + size, dim)
         alone, common = _blocks(starts, start, end, block), all_common[start:end]
         for i in range(nodes):
-            at, count = _draw(_keyed(every, seeds[i]), tile, room)
+            at, count = _draw(_keyed(sizes, seeds[i]), tile, room)
             sent = _view(values[0][i], values[1], at, count)
             last_sent = _view(rows[0][i], rows[1], start, end - start if rows[0][i] else 0)
             heard = _view(heards[i], _BYTE, start, end - start if heards[i] else 0)
             sink[0] = _touch(last_sent, count) + _touch(heard, count)
-            if alone >= 0:
+            if alone >= 0:  # seven sums in registers, added once for the tile
                 weight = weights[i, alone]
                 ff, fr, rr, xf, xr, cc, xc = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
                 for t in range(count):
@@ -515,15 +536,41 @@ def _fit_sums(
 
 @_inner
 def _fitted(weight: float, sent: float, common: float, last: float, heard: float, rounding: float) -> Any:
-    """x, c and r of one value, weighted."""
+    """x, c and r of one value, weighted; r is 0 where it is no more than rounding."""
     x, c, b = weight * np.float64(sent), weight * common, weight * last
     r = heard * (b - c)
     return x, c, (r if abs(r) > rounding * (abs(b) + abs(c)) else 0.0)
 
 
+@_entry
+def _restore(a: Any, b: Any, codes: Array, steps: Array, group: int, levels: int, out: Array) -> None:
+    """Groups share a step, and pairs a word: the low half dithers the first value. A group's size is even."""
+    low = (1 - levels) / 2
+    for number in range(steps.size):
+        step, first = steps[number], number * group
+        some, here, count = codes[first : first + group], out[first : first + group], min(group, codes.size - first)
+        start = np.uint64(first // 2 + 1)  # a stream's words are numbered from 1
+        for pair in range(count // 2):  # without a branch, so that LLVM makes vectors of it
+            word = _drawn_word(a, b, start + np.uint64(pair))
+            here[2 * pair] = step * ((some[2 * pair] + low) - _dither(word & np.uint64(0xFFFFFFFF)))
+            here[2 * pair + 1] = step * ((some[2 * pair + 1] + low) - _dither(word >> np.uint64(32)))
+        if count % 2:
+            word = _drawn_word(a, b, start + np.uint64(count // 2))
+            here[count - 1] = step * ((some[count - 1] + low) - _dither(word & np.uint64(0xFFFFFFFF)))
+
+
+@_inner
+def _dither(half: Any) -> float:
+    """D = U − ½ with U = (w + ½) / 2³²."""
+    return (np.float64(half) + 0.5) * 2.0**-32 - 0.5
+
+
+# --- shared by the loops --------------------------------------------------------------------------
+
+
 @_inner
 def _blocks(starts: Array, start: int, end: int, block: Array) -> Any:
-    """block[j] of coordinate start + j; returns the block if it is the same for all, else −1."""
+    """The block of a tile [start, end) that lies in one; else −1, with that of coordinate start + j in block[j]."""
     now = np.searchsorted(starts, start, side="right") - 1
     if now + 1 == starts.size or starts[now + 1] >= end:
         return now
@@ -534,11 +581,35 @@ def _blocks(starts: Array, start: int, end: int, block: Array) -> Any:
     return -1
 
 
-# --- one tile of a sample (docs/sampling.md) -----------------------------------------------------
+@_inner
+def _touch(array: Array, wanted: int) -> float:
+    """Read an array into the cache in order, if most of its cache lines are wanted.
+
+    Memory is fastest in order, and the loops that follow go through the tile in random order. The caller stores the
+    result in ``sink``, since LLVM would remove reads of which nothing is used.
+    """
+    total = 0.0
+    if wanted * 16 >= array.size:
+        for j in range(0, array.size, 64 // array.itemsize):  # one entry of each line
+            total += array[j]
+    return total
 
 
-class _One(NamedTuple):
-    """A sample with what all its tiles share: size·k = q·dim + r, and size = 2**w."""
+# --- one tile of a sample (docs/sampling.md) ------------------------------------------------------
+
+
+class _Prepared(NamedTuple):
+    """A sample with what all its tiles share.
+
+    Attributes
+    ----------
+    a, b, off, dim, k, size
+        As in ``Sample``.
+    q, r
+        size·k = q·dim + r.
+    w
+        size = 2**w.
+    """
 
     a: Any
     b: Any
@@ -552,38 +623,47 @@ class _One(NamedTuple):
 
 
 @_inner
-def _one(a: Any, b: Any, off: Any, dim: int, k: int, size: int) -> _One:
+def _prepared(a: Any, b: Any, off: Any, dim: int, k: int, size: int) -> _Prepared:
+    """The sample of these words and sizes."""
     q = size * k // dim
-    return _One(a, b, off, dim, k, size, q, size * k - q * dim, _bits(size - 1))
+    return _Prepared(a, b, off, dim, k, size, q, size * k - q * dim, _bits(size - 1))
 
 
 @_inner
-def _keyed(every: _One, words: Array) -> _One:
-    """The same sizes, with the words of one sample."""
-    return _One(words[0], words[1], np.int64(words[2]), every.dim, every.k, every.size, every.q, every.r, every.w)
+def _keyed(sizes: _Prepared, words: Array) -> _Prepared:
+    """The same sizes with the words of one sample, so that the division is done once for all nodes."""
+    # The three words lie in one uint64 array; the offset is reckoned with as int64.
+    return _Prepared(words[0], words[1], np.int64(words[2]), sizes.dim, sizes.k, sizes.size, sizes.q, sizes.r, sizes.w)
 
 
 @_inner
-def _place(one: _One, tile: int) -> Any:
-    """floor((off + min(tile·size, dim)·k) / dim): where a tile begins on the wire."""
-    return one.k if tile * one.size >= one.dim else tile * one.q + (one.off + tile * one.r) // one.dim
+def _place(prepared: _Prepared, tile: int) -> Any:
+    """floor((off + min(tile·size, dim)·k) / dim): where a tile begins on the wire.
+
+    By q and r, since tile·size·k may exceed 64 bits: tile·r stays below 2²⁰·2⁴⁰.
+    """
+    return (
+        prepared.k
+        if tile * prepared.size >= prepared.dim
+        else tile * prepared.q + (prepared.off + tile * prepared.r) // prepared.dim
+    )
 
 
 @_inner
-def _draw(one: _One, tile: int, room: Any) -> tuple[int, int]:
-    """Where a tile begins on the wire, and its count; chosen[i] = walk((i + o) mod m) in it for i < count."""
+def _draw(prepared: _Prepared, tile: int, room: Any) -> tuple[int, int]:
+    """Draw a tile into ``room``: chosen[i] = walk((i + o) mod m) for i < count; returns place on the wire and count."""
     x, draws = room
-    at = _place(one, tile)
-    count = _place(one, tile + 1) - at
+    at = _place(prepared, tile)
+    count = _place(prepared, tile + 1) - at
     if count == 0:
         return at, count
-    m = min(one.size, one.dim - tile * one.size)
-    w = one.w if m == one.size else _bits(m - 1)
-    words = m if m <= RANKED else 2 + (48 + w - 1) // w
+    m = min(prepared.size, prepared.dim - tile * prepared.size)
+    w = prepared.w if m == prepared.size else _bits(m - 1)
+    words = m if m <= RANKED else 2 + (48 + w - 1) // w  # ``shuffle_words``
     start = np.uint64(STRIDE * tile)
     for r in range(words):
-        draws[r] = _word(one, start + np.uint64(r))
-    o = _below(m, w, one, start + np.uint64(words))
+        draws[r] = _word(prepared, start + np.uint64(r))
+    o = _below(m, w, prepared, start + np.uint64(words))
     if m <= RANKED:
         _rank(x, draws, o, m)
     else:
@@ -595,6 +675,7 @@ def _draw(one: _One, tile: int, room: Any) -> tuple[int, int]:
 
 @_inner
 def _rank(x: Array, draws: Array, o: int, m: int) -> None:
+    """A tile of few coordinates: the order of m words is the permutation, rotated by o."""
     for j in range(m):
         rank = 0
         for i in range(m):
@@ -604,12 +685,13 @@ def _rank(x: Array, draws: Array, o: int, m: int) -> None:
 
 @_inner
 def _shuffle(x: Array, draws: Array, rounds: int, o: int, m: int, w: int, count: int) -> None:
+    """Any other: the keyed bijection of [0, 2**w), applied to (i + o) mod m for i < count, a multiple of _LANES."""
     lane = x.dtype.type
     for i in range(count):
         x[i] = _plus(lane(i), lane(o))
-    for i in range(m - o, count):
+    for i in range(m - o, count):  # modulo m by a subtraction; what overflowed the lane comes right again
         x[i] -= m
-    for r in range(rounds):  # outside, so that the inner loop is one of vectors
+    for r in range(rounds):  # the outer loop, so that LLVM makes vectors of the inner one
         a, c, mask, shift = _constants(x, draws[r], r, w)
         for i in range(count):
             x[i] = _round(x[i], a, c, mask, shift)
@@ -617,6 +699,7 @@ def _shuffle(x: Array, draws: Array, rounds: int, o: int, m: int, w: int, count:
 
 @_inner
 def _walk_on(x: Array, draws: Array, rounds: int, m: int, w: int, count: int) -> None:
+    """In a short tile m is less than 2**w: whatever fell beyond is sent through the bijection until it is below m."""
     for i in range(count):
         while x[i] >= m:
             for r in range(rounds):
@@ -626,14 +709,16 @@ def _walk_on(x: Array, draws: Array, rounds: int, m: int, w: int, count: int) ->
 
 @_inner
 def _constants(x: Array, z: Any, r: int, w: int) -> tuple[Any, Any, Any, Any]:
+    """Factor (odd), summand, mask and shift of round r with word z, in the type of the lanes."""
     mask, lane = np.uint64((1 << w) - 1), x.dtype.type
     return lane(z & mask | np.uint64(1)), lane((z >> np.uint64(32)) & mask), lane(mask), lane((2 * w + 1) // 3 - r % 2)
 
 
 @_inner
-def _below(bound: int, w: int, one: _One, start: Any) -> Any:
+def _below(bound: int, w: int, prepared: _Prepared, start: Any) -> Any:
+    """Uniform in [0, bound): the first word from ``start`` whose low w bits are below it."""
     while True:
-        low = np.int64(_word(one, start) & np.uint64((1 << w) - 1))
+        low = np.int64(_word(prepared, start) & np.uint64((1 << w) - 1))
         if low < bound:
             return low
         start += np.uint64(1)
@@ -641,39 +726,48 @@ def _below(bound: int, w: int, one: _One, start: Any) -> Any:
 
 @_inner
 def _bits(n: int) -> int:
+    """n.bit_length()."""
     w = 0
     while n >> w:
         w += 1
     return w
 
 
+# --- words of a stream ----------------------------------------------------------------------------
+
+
 @_inner
-def _word(one: _One, index: Any) -> Any:
-    return _drawn_word(one.a, one.b, index + np.uint64(1))
+def _word(prepared: _Prepared, index: Any) -> Any:
+    """The word at this index of a sample's stream; see ``stream_word``."""
+    return _drawn_word(prepared.a, prepared.b, index + np.uint64(1))
 
 
 @_inner
 def _drawn_word(a: Any, b: Any, number: Any) -> Any:
+    """The same by its number, from 1 on, and the two words of the stream."""
     return _mixed(_mixed(a + number * np.uint64(0x9E3779B97F4A7C15)) ^ b)
 
 
 @_inner
 def _mixed(z: Any) -> Any:
+    """The finaliser of splitmix64."""
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return z ^ (z >> np.uint64(31))
 
 
-# --- what numba has no words for ------------------------------------------------------------------
+# --- intrinsics: what numba's Python cannot express -----------------------------------------------
 
 
 @_inner
 def _view(address: Any, like: Array, start: int, size: int) -> Any:
-    """The elements [start, start + size) of the array of this type that lies there."""
+    """The elements [start, start + size) of the array at this address, of the type of ``like``; nothing is checked."""
     return nb.carray(_pointer(address, like, start), size)
 
 
 def _build_pointer(context: Any, address: Any, like: Any, start: Any) -> Any:
+    """The address as a pointer to the type of ``like``, moved on by ``start`` elements."""
+
     def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         pointer = builder.inttoptr(arguments[0], context.get_value_type(signature.return_type))
         return builder.gep(pointer, [arguments[2]])
@@ -682,12 +776,12 @@ def _build_pointer(context: Any, address: Any, like: Any, start: Any) -> Any:
 
 
 def _build_plus(context: Any, x: Any, o: Any) -> Any:
-    """x + o in the type of x; numba would widen it to 64 bits, and a vector hold a quarter as many."""
+    """x + o in the type of x; numba would widen it to 64 bits, and a vector would hold a quarter as many."""
     return x(x, x), lambda context, builder, signature, arguments: builder.add(*arguments)
 
 
 def _build_round(context: Any, x: Any, a: Any, c: Any, mask: Any, shift: Any) -> Any:
-    """y ^ (y >> shift), y = (x·a + c) & mask, in the type of x."""
+    """One round of the bijection in the type of x: y ^ (y >> shift) with y = (x·a + c) & mask."""
 
     def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         x, a, c, mask, shift = arguments

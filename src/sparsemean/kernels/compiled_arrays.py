@@ -1,4 +1,8 @@
-"""The numba twins that draw nothing: passes over arrays as they lie. Imported as ``compiled`` is."""
+"""The numba twins of ``arrays``, which draw nothing; only ``kernels.twin`` imports this file, at the first call."""
+
+# As in ``compiled``: functions that call one another are in one file because of numba's cache on disk, threads are
+# Python's, and bits do not depend on their number: arrays are cut into pieces of a fixed size, and what is summed over
+# pieces is added in their order.
 
 from __future__ import annotations
 
@@ -13,12 +17,13 @@ from sparsemean.kernels.jit import entry as _entry
 from sparsemean.kernels.jit import inner as _inner
 from sparsemean.kernels.parallel_map import cores, parallel_map
 
-_PIECE = 1 << 18  # coordinates in one go, however many threads: sums over pieces must not depend on them
-_COMPARED = 1024  # entries at a time that are looked through for the few large ones among them
-_FEW = 0.05  # of the entries
-_TRIED = 1 << 14  # entries from which is guessed where the k largest begin
+_PIECE = 1 << 18  # coordinates per call of a loop, however many threads there are
+_COMPARED = 1024  # entries compared at a time, where few are expected to be large
+_FEW = 0.05  # share of the entries up to which they are few
+_TRIED = 1 << 14  # entries from which the magnitude of the k-th largest is guessed
 
-# --- what the library calls -----------------------------------------------------------------------
+
+# --- entry points: pieces shared among threads ----------------------------------------------------
 
 
 def scatter(sums: Array, counts: Array, coordinates: Array, y: Array) -> None:
@@ -26,8 +31,8 @@ def scatter(sums: Array, counts: Array, coordinates: Array, y: Array) -> None:
     _scatter(sums, counts, coordinates, y)
 
 
-def power_sums(sums: Array, squares: Array, cubes: Array, begin: Array, size: int, starts: Array) -> Array:
-    """See ``power_sums_numpy``. The pieces and the order of their sums do not depend on the threads."""
+def power_sums(sums: Array, squares: Array, cubes: Array, moment_begin: Array, size: int, starts: Array) -> Array:
+    """See ``power_sums_numpy``. Threads do not change a bit."""
     ends = np.append(starts[1:], sums.size)
     pieces = [
         (block, low, min(low + _PIECE, end))
@@ -36,7 +41,9 @@ def power_sums(sums: Array, squares: Array, cubes: Array, begin: Array, size: in
     ]
     found = np.zeros((4, starts.size))
     parts = parallel_map(
-        lambda piece: _power_sums(sums, squares, cubes, begin, size, piece[1], piece[2]), pieces, _threads(sums.size)
+        lambda piece: _power_sums(sums, squares, cubes, moment_begin, size, piece[1], piece[2]),
+        pieces,
+        _threads(sums.size),
     )
     for (block, *_), part in zip(pieces, parts, strict=True):
         found[:, block] += part
@@ -56,10 +63,14 @@ def add_scaled(sums: Array, factor: float, out: Array, anew: bool = False) -> No
 
 
 def largest(vector: Array, k: int) -> Array:
-    """See ``largest_numpy``. Only entries above a guess are looked at twice: exact, however wrong the guess is."""
+    """See ``largest_numpy``. Only entries that reach a guessed magnitude are partitioned.
+
+    Exact whatever the guess: if fewer than k reach it, all entries are taken.
+    """
     vector = np.ascontiguousarray(vector)
     kind = np.uint32 if vector.itemsize == 4 else np.uint64
-    bits, beyond_sign = vector.view(kind), kind(np.iinfo(kind).max >> 1)  # magnitudes in the order of the numbers
+    # Without the sign, bits of floats are ordered as their magnitudes are.
+    bits, beyond_sign = vector.view(kind), kind(np.iinfo(kind).max >> 1)
 
     def above(piece: tuple[int, int], least: int) -> tuple[Array, Array]:
         low, high = piece
@@ -75,7 +86,10 @@ def largest(vector: Array, k: int) -> Array:
 
 
 def _guessed(vector: Array, k: int) -> int:
-    """A magnitude, as bits, that rather more than k entries reach: four standard deviations more in those tried."""
+    """A magnitude, as bits, that is likely reached by k entries or a few more.
+
+    Of the entries tried, as many reach it as k of all would be expected to, and four standard deviations more.
+    """
     tried = np.abs(vector[:: max(1, vector.size // _TRIED)])
     wanted = tried.size * (k / max(1, vector.size))
     rank = math.ceil(wanted + 4.0 * math.sqrt(wanted)) + 4
@@ -86,15 +100,16 @@ def _guessed(vector: Array, k: int) -> int:
 
 
 def _pieces(size: int) -> list[tuple[int, int]]:
+    """[low, high) of each piece."""
     return [(low, min(low + _PIECE, size)) for low in range(0, size, _PIECE)]
 
 
 def _threads(size: int) -> int:
-    """All cores where there are pieces enough."""
+    """All cores if there are pieces enough."""
     return cores() if size >= 4 * _PIECE else 1
 
 
-# --- loops ----------------------------------------------------------------------------------------
+# --- loops, in the order of the entry points ------------------------------------------------------
 
 
 @_entry
@@ -106,13 +121,14 @@ def _scatter(sums: Array, counts: Array, coordinates: Array, y: Array) -> None:
 
 @_entry
 def _power_sums(
-    sums: Array, squares: Array, cubes: Array, begin: Array, size: int, low: int, high: int
+    sums: Array, squares: Array, cubes: Array, moment_begin: Array, size: int, low: int, high: int
 ) -> tuple[float, float, float, float]:
+    """Of the coordinates [low, high), which lie in one block."""
     s2, sp3, q2, qs2 = 0.0, 0.0, 0.0, 0.0
     for tile in range(low // size, (high - 1) // size + 1):
-        first, last, away = max(low, tile * size), min(high, tile * size + size), begin[tile] - tile * size
+        first, last, away = max(low, tile * size), min(high, tile * size + size), moment_begin[tile] - tile * size
         s2 += _sum_of_squares(sums[first:last])
-        if begin[tile] >= 0:
+        if moment_begin[tile] >= 0:
             for j in range(first, last):
                 s, q = sums[j], squares[j + away]
                 sp3 += s * cubes[j + away]
@@ -123,7 +139,10 @@ def _power_sums(
 
 @_inner
 def _sum_of_squares(x: Array) -> float:
-    """In eight sums, since one would wait for each addition before the next."""
+    """In eight partial sums, since each addition to a single one would wait for the one before.
+
+    Written out, since LLVM may not reorder sums without fastmath; the tree of the last line is part of the result.
+    """
     lanes = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
     a, b, c, d, e, f, g, h = lanes
     for j in range(0, x.size - 7, 8):
@@ -144,7 +163,7 @@ def _sum_of_squares(x: Array) -> float:
 def _reweigh(factors: Array, counts: Array, sums: Array, out: Array, anew: bool, low: int, high: int) -> None:
     if anew:
         for j in range(low, high):
-            out[j] = 0.0 + factors[counts[j]] * sums[j]
+            out[j] = 0.0 + factors[counts[j]] * sums[j]  # 0 and not −0, as in the NumPy twin
     else:
         for j in range(low, high):
             out[j] += factors[counts[j]] * sums[j]
@@ -162,7 +181,7 @@ def _add_scaled(sums: Array, factor: float, out: Array, anew: bool, low: int, hi
 
 @_entry
 def _above(bits: Array, beyond_sign: Any, least: Any, first: int) -> tuple[Array, Array]:
-    """Where magnitudes reach ``least``, counted from ``first`` on, and these magnitudes."""
+    """Where magnitudes reach ``least``, as coordinates of which the first is ``first``, and these magnitudes."""
     count = 0
     for i in range(bits.size):
         count += bits[i] & beyond_sign >= least
@@ -170,8 +189,10 @@ def _above(bits: Array, beyond_sign: Any, least: Any, first: int) -> tuple[Array
     if count < bits.size * _FEW:
         _pick_few(bits, beyond_sign, least, first, at, magnitudes)
     else:
+        # Without a branch, which the processor could not predict: each entry is written to the next place, and stays
+        # if that moves on. Hence the one place more. An unsigned index is not tested for being negative.
         found = np.uint64(0)
-        for i in range(bits.size):  # no branch, for it could not be foreseen; what is not meant is overwritten
+        for i in range(bits.size):
             at[found] = first + i
             magnitudes[found] = bits[i] & beyond_sign
             found += np.uint64(bits[i] & beyond_sign >= least)
@@ -180,7 +201,7 @@ def _above(bits: Array, beyond_sign: Any, least: Any, first: int) -> tuple[Array
 
 @_inner
 def _pick_few(bits: Array, beyond_sign: Any, least: Any, first: int, at: Array, magnitudes: Array) -> None:
-    """Compared in vectors, a byte for each, after which eight bytes without any are passed by at once."""
+    """The same for few: compared by vector instructions, a byte each; eight bytes of zeros are skipped at once."""
     one, found, reached = np.uint64(1), 0, np.zeros(_COMPARED, np.uint8)
     eights = reached.view(np.uint64)
     for start in range(0, bits.size, _COMPARED):
@@ -190,7 +211,7 @@ def _pick_few(bits: Array, beyond_sign: Any, least: Any, first: int, at: Array, 
             reached[i] = part[i] & beyond_sign >= least
         for eight in range((part.size + 7) // 8):
             left = eights[eight]
-            while left:  # the lowest one in byte b is 2^(8b); times this number, its highest byte is b
+            while left:  # the lowest bit set is 2^(8b) for byte b, and times this number it has b as its highest byte
                 byte = np.int64((left & (~left + one)) * np.uint64(0x0001020304050607) >> np.uint64(56))
                 at[found] = first + start + 8 * eight + byte
                 magnitudes[found] = part[8 * eight + byte] & beyond_sign
@@ -200,7 +221,8 @@ def _pick_few(bits: Array, beyond_sign: Any, least: Any, first: int, at: Array, 
 
 @_entry
 def _chosen(candidates: Array, magnitudes: Array, least: Any, out: Array) -> Array:
-    """The candidates above ``least``, and the first of those at it, so that all but the last place are filled."""
+    """The candidates above ``least`` and the first of those equal to it, in all but the last place of ``out``."""
+    # Without a branch, as in ``_above``.
     equal, found = out.size - 1, np.uint64(0)
     for i in range(candidates.size):
         equal -= magnitudes[i] > least

@@ -1,43 +1,57 @@
-"""Add a batch of payloads to the totals of a round, drawing their coordinates anew from the words of their keys."""
+"""Add a batch of payloads to the totals of a round; their coordinates are drawn again from their keys."""
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Sequence
-from typing import NamedTuple, TypeAlias
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from sparsemean._types import Counts, Doubles, Flags, Floats, Ints
-from sparsemean.kernels.choose import fastest
 from sparsemean.kernels.parallel_map import cores
 from sparsemean.kernels.sample import Sample, sample_numpy
+from sparsemean.kernels.twin import twin
 
 WORTH_THREADS = 1 << 18  # values, about a millisecond of one thread
 
 
 class Totals(NamedTuple):
-    """What a batch is added to, in place; y is as in ``Batch``.
+    """What a batch is added to, in place; y as in ``Batch``.
 
-    Per coordinate Σ y and how many sent it; per block Σ y² (``energy``), unless that is empty. The tiles of the
-    sampler with ``kept[tile]`` ≥ 0 have, from there on, Σ y² and Σ y³ per coordinate in ``squares`` and ``cubes``, and
-    add Σ y⁴ to their blocks' ``fourths``.
+    Attributes
+    ----------
+    sums, counts
+        Per coordinate Σ y, and how many nodes sent it.
+    energy
+        Per block Σ y²; empty if no moments are wanted, and then none of the following is touched.
+    moment_begin
+        Per tile of the sampler where its moments begin in ``squares`` and ``cubes``; −1 for a tile without.
+    squares, cubes
+        Σ y² and Σ y³ per coordinate of the tiles that have them.
+    fourths
+        Per block Σ y⁴ over the same coordinates.
     """
 
     sums: Doubles
     counts: Counts
     energy: Doubles
-    kept: Ints
+    moment_begin: Ints
     squares: Doubles
     cubes: Doubles
     fourths: Doubles
 
 
 class Blend(NamedTuple):
-    """What is expected where the rows are one part of it: u·c + h·(m·c + g·row).
+    """An expectation of which a node's row is one part: u·c + h·(m·c + g·row).
 
-    c is ``common`` to all nodes; h, one row of 0 and 1 for each, says where it was ``heard`` (None: nowhere);
-    ``factors`` are u, m and g of every block.
+    Attributes
+    ----------
+    common
+        c, the same for all nodes, of dim entries.
+    heard
+        h, per node 1 where it was heard and 0 where not; None: nowhere.
+    factors
+        u, m and g of every block: (3, blocks).
     """
 
     common: Doubles
@@ -45,7 +59,7 @@ class Blend(NamedTuple):
     factors: Doubles
 
     def expected(self, node: int, row: Floats | float, chosen: Ints, block: Ints) -> Doubles:
-        """At these coordinates, which lie in these blocks."""
+        """What is expected of a node at the coordinates ``chosen``, which lie in the blocks ``block``."""
         u, m, g = self.factors[:, block]
         common, heard = self.common[chosen], self.heard[node]
         mixed: Doubles = u * common
@@ -56,11 +70,24 @@ class Blend(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """Payloads of one size: y = weight · (scale · (value − expected)).
+    """Payloads to be added: y = weight · (scale · (value − expected)).
 
-    Of each a sample, its k values and the row expected of it (None: 0), all values and all rows of one type, the rows
-    perhaps only one part of a blend; ``weights[i, block]``, where a coordinate of weight 0 is left out; the first
-    coordinate of each block.
+    Attributes
+    ----------
+    samples
+        The coordinates of each payload; all samples have the same sizes.
+    values
+        The k values of each, all of one type.
+    expected
+        The row expected of each, of dim entries and all of one type; None: 0. With ``blend`` one part of it.
+    weights
+        ``weights[payload, block]``; where it is 0 the coordinates of the block are not counted.
+    starts
+        First coordinate of each block.
+    scale
+        The same for all.
+    blend
+        How rows and a common vector are mixed into the expectation; None: the rows are the expectation.
     """
 
     samples: Sequence[Sample]
@@ -72,12 +99,9 @@ class Batch(NamedTuple):
     blend: Blend | None = None
 
 
-Fold: TypeAlias = Callable[[Totals, Batch, int], None]
-
-
 @np.errstate(over="ignore")  # powers of absurd values may overflow; the sums themselves do not
 def fold_numpy(totals: Totals, batch: Batch, threads: int = 1) -> None:
-    """One payload after another, all its coordinates at once; one thread whatever ``threads`` says."""
+    """Add one payload after another, all its coordinates at once; ``threads`` is for the compiled twin."""
     for node, (sample, values, row, weights) in enumerate(
         zip(batch.samples, batch.values, batch.expected, batch.weights, strict=True)
     ):
@@ -100,7 +124,7 @@ def _add(totals: Totals, size: int, chosen: Ints, block: Ints, y: Doubles) -> No
     if totals.energy.size:
         square = y * y
         totals.energy[:] += np.bincount(block, square, totals.energy.size)
-        begin = totals.kept[chosen // size]
+        begin = totals.moment_begin[chosen // size]
         has = begin >= 0
         at, square = begin[has] + chosen[has] % size, square[has]
         totals.squares[at] += square
@@ -108,13 +132,10 @@ def _add(totals: Totals, size: int, chosen: Ints, block: Ints, y: Doubles) -> No
         totals.fourths[:] += np.bincount(block[has], square * square, totals.fourths.size)
 
 
+fold = twin(fold_numpy, "fold")
+
+
 def threads_for(samples: Sequence[Sample]) -> int:
-    """All cores for a batch that takes longer than starting threads does."""
+    """How many threads a batch is worth: all cores, or one if it takes no longer than waking them."""
     values = samples[0].k * len(samples) if samples else 0
     return cores() if values >= WORTH_THREADS else 1
-
-
-@functools.cache
-def fold() -> Fold:
-    """The fastest of the two here."""
-    return fastest(fold_numpy, "fold")

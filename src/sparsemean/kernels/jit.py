@@ -1,4 +1,7 @@
-"""How the numba twins are compiled and kept on disk; imported by them alone."""
+"""How the numba twins are compiled and cached on disk; only they import this file."""
+
+# fastmath stays off: results must be those of the NumPy twins, and the same on every machine. error_model="numpy" makes
+# a division by zero inf or nan instead of an exception, whose test would keep loops from becoming vectors.
 
 from __future__ import annotations
 
@@ -12,13 +15,13 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def inner(function: Function) -> Function:
-    """Compiled together with who calls it."""
+    """Compile a function as part of those that call it."""
     return cast(Function, nb.njit(nogil=True, error_model="numpy")(function))
 
 
 def entry(function: Function) -> Function:
-    """Compiled at the first call, kept on disk for the next process, run without the interpreter's lock."""
+    """Compile at the first call, cache on disk for the next process, and run without the interpreter's lock."""
     try:
         return cast(Function, nb.njit(nogil=True, error_model="numpy", cache=True)(function))
-    except RuntimeError:  # no folder can be written, as in a sealed container
+    except RuntimeError:  # numba found no folder that it can write to, as in a read-only container
         return inner(function)

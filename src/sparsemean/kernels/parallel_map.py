@@ -1,4 +1,4 @@
-"""Work for all cores: Python's threads, since numba's own do not survive a fork."""
+"""A map over several cores, on Python's threads, since numba's own do not survive a fork."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ Result = TypeVar("Result")
 
 
 def cores() -> int:
-    """How many this machine has."""
+    """How many cores this machine has."""
     return os.cpu_count() or 1
 
 
 def parallel_map(work: Callable[[Any], Result], pieces: Sequence[Any], threads: int) -> list[Result]:
-    """The results in order, by so many threads. The work must let go of the interpreter's lock.
+    """[work(piece) for piece in pieces] on several threads; ``work`` should release the interpreter's lock.
 
-    The caller is one of the threads, for the others take a while to wake; whoever is free takes the next piece.
+    The caller is one of the threads, since the others take a while to wake; whichever is free takes the next piece. An
+    exception of ``work`` ends the map and is raised here, once no thread is working any more.
     """
     helpers = min(threads, len(pieces)) - 1
     if helpers < 1:
@@ -32,7 +33,7 @@ def parallel_map(work: Callable[[Any], Result], pieces: Sequence[Any], threads: 
             while left:
                 try:
                     number, piece = left.popleft()
-                except IndexError:  # another was quicker
+                except IndexError:  # another thread took the last piece
                     return
                 results[number] = work(piece)
         except BaseException:
@@ -43,7 +44,7 @@ def parallel_map(work: Callable[[Any], Result], pieces: Sequence[Any], threads: 
     futures = [pool.submit(take_turns) for _ in range(helpers)]
     try:
         take_turns()
-    finally:  # after an interrupt too: what the work writes to may be gone once we return
+    finally:  # after KeyboardInterrupt too: the arrays that threads write to may be freed once we return
         started = [future for future in futures if not future.cancel()]
         wait(started)
     for future in started:
@@ -53,5 +54,5 @@ def parallel_map(work: Callable[[Any], Result], pieces: Sequence[Any], threads: 
 
 @functools.cache
 def _pool(process: int, threads: int) -> ThreadPoolExecutor:
-    """Kept, since threads take half a millisecond to start; of this process alone, since they do not survive a fork."""
+    """One pool per process, since threads do not survive a fork; kept, since they take half a millisecond to start."""
     return ThreadPoolExecutor(threads, "sparsemean")

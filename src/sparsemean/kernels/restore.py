@@ -1,23 +1,20 @@
-"""Codes of few bits back to values: the dither is drawn again from the words of the key, and taken off."""
+"""Few-bit codes back to values: the dither is drawn again from the key's stream and subtracted."""
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Sequence
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from sparsemean._types import Doubles
-from sparsemean.kernels.choose import fastest, worth_loading
+from sparsemean._types import Doubles, Floats
 from sparsemean.kernels.sample import stream_index, stream_word
+from sparsemean.kernels.twin import twin
 
 Codes: TypeAlias = npt.NDArray[np.uint8]
-Singles: TypeAlias = npt.NDArray[np.floating[Any]]
-Restore: TypeAlias = Callable[[Sequence[int], Codes, Doubles, int, int, Singles], None]
 
-CHUNK = 1 << 16  # values in hand at once: eight-byte temporaries stay in the cache, and small beside what was sent
+CHUNK = 1 << 16  # values at a time: eight-byte temporaries stay in the cache, and small beside the payload
 
 
 def uniforms(stream: Sequence[int], start: int, count: int) -> Doubles:
@@ -29,7 +26,7 @@ def uniforms(stream: Sequence[int], start: int, count: int) -> Doubles:
 
 
 def restored(codes: Codes, steps: Doubles, levels: int, dither: Doubles) -> Doubles:
-    """x̂ = s·(c + ½ − L/2 − D): uniform round x with width s, whatever x is, so E x̂ = x and var x̂ = s²/12.
+    """x̂ = s·(c + ½ − L/2 − D): uniform around x with width s, whatever x is, so E x̂ = x and var x̂ = s²/12.
 
     >>> restored(np.array([0, 1, 1], np.uint8), np.full(3, 2.0), 2, np.array([-0.25, 0.25, 0.25]))
     array([-0.5,  0.5,  0.5])
@@ -38,19 +35,26 @@ def restored(codes: Codes, steps: Doubles, levels: int, dither: Doubles) -> Doub
     return steps * ((codes + (1 - levels) / 2) - dither)
 
 
-def restore_numpy(stream: Sequence[int], codes: Codes, steps: Doubles, group: int, levels: int, out: Singles) -> None:
-    """``restored`` with D = U − ½; ``group`` values share a step, CHUNK being a multiple of it."""
+def restore_numpy(stream: Sequence[int], codes: Codes, steps: Doubles, group: int, levels: int, out: Floats) -> None:
+    """Write ``restored`` values to ``out``, with D = U − ½.
+
+    Parameters
+    ----------
+    stream
+        The two words of the dither's stream.
+    codes
+        c, one byte per value.
+    steps, group
+        s of each group of values; ``group`` is even and divides CHUNK.
+    levels
+        L, how many codes there are.
+    out
+        One value per code, rounded to its type.
+    """
     for start in range(0, codes.size, CHUNK):
         some = slice(start, min(start + CHUNK, codes.size))
         own = np.repeat(steps[start // group : -(-some.stop // group)], group)[: some.stop - start]
         out[some] = restored(codes[some], own, levels, uniforms(stream, start, some.stop - start) - 0.5)
 
 
-def restore(count: int) -> Restore:
-    """The faster of the two here; few values take less time than to load numba."""
-    return _compiled() if worth_loading(count) else restore_numpy
-
-
-@functools.cache
-def _compiled() -> Restore:
-    return fastest(restore_numpy, "restore")
+restore = twin(restore_numpy, "restore", values=lambda stream, codes, steps, group, levels, out: codes.size)

@@ -1,36 +1,50 @@
-"""The coordinates of a sample, tile after tile (docs/sampling.md), from the words that determine it."""
+"""Seeded samples: the coordinates that a key determines, tile by tile (docs/sampling.md), and the values there."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from sparsemean._types import Ints, Words
-from sparsemean.kernels.choose import fastest, worth_loading
+from sparsemean._types import Floats, Ints, Words
+from sparsemean.kernels.twin import SMALL, twin
 
-STRIDE = 8  # words set aside for a tile; only the last, short one may need more
+STRIDE = 8  # words of the stream set aside for a tile; only the last, short one may need more
 RANKED = 64  # a tile up to this size is shuffled by ranking words, not by rounds
-KEPT = 1 << 12  # a sample up to this size is kept for the next call
-_CHUNK = 1 << 16  # coordinates in hand at once, so that the work stays in the cache
+KEPT = 1 << 12  # a sample of up to this many coordinates is kept for the next call
+_CHUNK = 1 << 16  # coordinates drawn at a time, so that temporaries stay in the cache
 _GOLDEN, _ALL = 0x9E3779B97F4A7C15, (1 << 64) - 1
 
-AnyIntegers: TypeAlias = npt.NDArray[np.integer[Any]]
+AnyInts: TypeAlias = npt.NDArray[np.integer[Any]]
 _Z = TypeVar("_Z", int, npt.NDArray[Any])  # a number, or an array of them
 
 
 class Sample(NamedTuple):
-    """All that determines a sample: the two words of its stream, its offset, and the sizes."""
+    """All that determines a sample.
+
+    Attributes
+    ----------
+    a, b
+        The key's two words, which determine the stream of words that shuffles the tiles.
+    off
+        Offset in [0, dim), which decides where k/dim · size is rounded up and where down.
+    dim
+        Length of the vector.
+    k
+        How many coordinates are drawn.
+    size
+        Coordinates per tile, a power of two.
+    """
 
     a: np.uint64
     b: np.uint64
     off: int
     dim: int
     k: int
-    size: int  # coordinates a tile, a power of two
+    size: int
 
     @staticmethod
     def keyed(digest: bytes, dim: int, k: int, size: int) -> Sample:
@@ -44,13 +58,10 @@ class Sample(NamedTuple):
         return -(-self.dim // self.size)
 
 
-Draw: TypeAlias = Callable[[Sample, int, int, AnyIntegers], None]
+def sample_numpy(sample: Sample, first: int, last: int, out: AnyInts) -> None:
+    """Write the coordinates in the tiles [first, last) to ``out``, in the order of the values on the wire.
 
-
-def sample_numpy(sample: Sample, first: int, last: int, out: AnyIntegers) -> None:
-    """The coordinates in the tiles [first, last), in the order of the values on the wire.
-
-    ``out`` has room for just them, ``places(sample, first, last)[-1]`` less its first.
+    ``out`` has exactly their size: the last of ``places(sample, first, last)`` less the first.
     """
     size, full = sample.size, sample.dim // sample.size
     at = places(sample, first, last)
@@ -68,43 +79,59 @@ def sample_numpy(sample: Sample, first: int, last: int, out: AnyIntegers) -> Non
         out[at[-2] :] = from_tile(draws, o, int(counts[-1]), m) + full * size
 
 
-@functools.cache
-def draw() -> Draw:
-    """The fastest of the two here."""
-    return fastest(sample_numpy, "sample")
+draw = twin(sample_numpy, "sample", values=lambda sample, first, last, out: out.size)
+
+
+def gather_numpy(sample: Sample, vector: Floats, out: Floats) -> None:
+    """out[i] = vector[coordinate i], rounded to the type of ``out``; the caller checks the sizes dim and k."""
+    coordinates = np.empty(sample.k, np.int64)
+    sample_numpy(sample, 0, sample.tiles, coordinates)
+    out[:] = vector[coordinates]
+
+
+gather = twin(gather_numpy, "gather")
+
+
+def gathered(sample: Sample, vector: Floats) -> Floats:
+    """What a node sends: the values of its vector at the coordinates of the sample, in the order of the wire."""
+    if sample.k <= SMALL:  # not worth loading numba, and ``drawn`` keeps the coordinates for who needs them next
+        return vector[drawn(sample)]
+    out = np.empty(sample.k, vector.dtype)
+    gather(sample, vector, out)
+    return out
 
 
 def drawn(sample: Sample) -> Ints:
-    """All its coordinates, in the order of the values on the wire; not to be written to."""
+    """All coordinates of a sample, in the order of the values on the wire; read-only."""
     return _recent(sample) if sample.k <= KEPT else _all(sample)
 
 
 @functools.lru_cache(maxsize=256)
 def _recent(sample: Sample) -> Ints:
-    """Where node and server share a process, one draws soon after the other; small draws are kept for it, 8 MB."""
+    """Small samples are kept, at most 8 MB: in one process the server draws what a node has just drawn."""
     return _all(sample)
 
 
 def _all(sample: Sample) -> Ints:
     found = np.empty(sample.k, np.int64)
-    (draw() if worth_loading(sample.k) else sample_numpy)(sample, 0, sample.tiles, found)
+    draw(sample, 0, sample.tiles, found)
     found.flags.writeable = False
     return found
 
 
 def drawn_near(sample: Sample, at: Ints) -> tuple[Ints, Ints]:
-    """The coordinates of the sample in the tiles that these lie in, and their places on the wire."""
+    """The sample's coordinates in the tiles in which the coordinates ``at`` lie, and their places on the wire."""
     near, where = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     for tile in np.unique(at // sample.size).tolist():
         first, last = places(sample, tile, tile + 1).tolist()
         near.append(np.empty(last - first, np.int64))
-        (draw() if worth_loading(last - first) else sample_numpy)(sample, tile, tile + 1, near[-1])
+        draw(sample, tile, tile + 1, near[-1])
         where.append(np.arange(first, last))
     return np.concatenate(near), np.concatenate(where)
 
 
 def places(sample: Sample, first: int, last: int) -> Ints:
-    """Where the tiles first..last begin on the wire."""
+    """Where each of the tiles first, …, last begins on the wire."""
     return places_of(sample, np.arange(first, last + 1, dtype=np.int64))
 
 
@@ -151,7 +178,7 @@ def permuted(x: npt.NDArray[np.uint32], draws: Words, m: int) -> npt.NDArray[np.
     a = draws.astype(np.uint32) & mask | np.uint32(1)
     c = (draws >> np.uint64(32)).astype(np.uint32) & mask
     for r in range(shuffle_words(m)):
-        x *= a[:, r : r + 1]  # mod 2**32 will do, since w ≤ 20 bits are kept
+        x *= a[:, r : r + 1]  # modulo 2**32, which is enough: only the low w ≤ 20 bits are kept
         x += c[:, r : r + 1]
         x &= mask
         x ^= x >> np.uint32((2 * w + 1) // 3 - r % 2)

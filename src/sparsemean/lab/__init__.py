@@ -1,0 +1,1 @@
+"""Data sets, tasks, experiments, reports, benchmarks and the command line. The library never imports it."""

@@ -1,4 +1,4 @@
-"""A task played with a scheme, through the real bytes: one row a round."""
+"""Play a task with a scheme through the real bytes, and record errors and objective of every round."""
 
 from __future__ import annotations
 
@@ -90,12 +90,24 @@ class _Session:
 
 
 def play(task: Task[State], scheme: Scheme | None, rounds: int, seed: int = 0, missing: str = "drop") -> Trace:
-    """Play the task from its start; ``scheme=None`` gives it the exact mean, the reference for all others.
+    """Play the task from its start. The same arguments give the same trace, to the bit on one machine and thread count.
 
-    Where the scheme lets nodes choose their encoder, they take turns. The seed is that of the task's start and of the
-    run. The same arguments give the same trace, bit
-    for bit on one machine with the same number of threads.
+    Parameters
+    ----------
+    task
+        What is played.
+    scheme
+        None gives the task the exact mean, the reference for all schemes. Where a scheme lets nodes choose their
+        encoder, they take turns.
+    rounds
+        How many.
+    seed
+        Of the task's start and of the run.
+    missing
+        As ``Server`` takes it.
 
+    Examples
+    --------
     >>> from sparsemean import named
     >>> from sparsemean.lab.tasks import Quadratic
     >>> trace = play(Quadratic([[1.0], [3.0]], rate=0.5), named("identity"), rounds=3)

@@ -28,22 +28,11 @@ class Arrival:
 
 
 class MemoryState(ABC):
-    """The state of a memory. Arrays are large, so everything here updates in place."""
+    """What a memory holds for one server, or for one range of coordinates. Updated in place, since arrays are large.
 
-    @abstractmethod
-    def expected(self, node: str, coordinates: Ints) -> Doubles | float:
-        """b_i at these coordinates: what is subtracted from the values that came."""
-
-    @abstractmethod
-    def row(self, node: str) -> Floats | float | None:
-        """The array that ``expected`` picks from, or the one number it gives; None where it is not so simple.
-
-        Where there is a ``blend``, the row is what goes into it.
-        """
-
-    def blend(self, nodes: Sequence[str]) -> Blend | None:
-        """How the rows of these nodes are mixed with what all have in common; None where they are taken as they are."""
-        return None
+    A member defines ``remembered``, ``mean``, ``learn``, ``state`` and ``restore``. All else has defaults, for a memory
+    that expects the same of all nodes and keeps nothing of any one.
+    """
 
     @abstractmethod
     def remembered(self, node: str) -> Floats | float:
@@ -54,19 +43,6 @@ class MemoryState(ABC):
         """Weighted mean of b_i over these nodes: O(d), and O(d) more for each whose weight is not what it last was."""
 
     @abstractmethod
-    def take(self, arrival: Arrival) -> None:
-        """Gather what one node sent in the open round; what is expected of anybody changes only with ``learn``."""
-
-    @property
-    @abstractmethod
-    def fits(self) -> Doubles:
-        """Sums, additive over ranges of coordinates, that ``learn`` fits coefficients to; empty where it has none."""
-
-    @abstractmethod
-    def pool(self, fits: Doubles) -> None:
-        """Let ``learn`` go by these sums of all ranges, where the memory is of one of them."""
-
-    @abstractmethod
     def learn(self, round: int, estimate: Doubles | None) -> None:
         """The round is over: learn from what was taken; ``estimate`` is None where the round was skipped.
 
@@ -74,33 +50,57 @@ class MemoryState(ABC):
         """
 
     @abstractmethod
-    def settle(self) -> None:
-        """Write what was learnt into the rows on the shelf; nothing to do for a memory without."""
-
-    @abstractmethod
-    def forget(self, node: str) -> None:
-        """Drop what is known of a node; no-op for a node never seen."""
-
-    @property
-    @abstractmethod
-    def node_bytes(self) -> int:
-        """What remembering one more node takes."""
-
-    @abstractmethod
-    def changes(self) -> Tree:
-        """What ``settle`` is going to write, by place; None where there are no rows."""
-
-    @abstractmethod
-    def redo(self, changes: Tree) -> None:
-        """Write changes to their places again, whoever they belonged to; doing it twice does no harm."""
-
-    @abstractmethod
     def state(self) -> Tree:
         """All that is known between two rounds, but for the rows on the shelf."""
 
     @abstractmethod
     def restore(self, state: Tree) -> None:
-        """Be as it was."""
+        """Restore what ``state()`` returned."""
+
+    def expected(self, node: str, coordinates: Ints) -> Floats | float:
+        """b_i at these coordinates: what is subtracted from the values that came."""
+        known = self.remembered(node)
+        return known if isinstance(known, float) else known[coordinates]
+
+    def row(self, node: str) -> Floats | float | None:
+        """The array that ``expected`` picks from, or the one number it gives; None where it is not so simple.
+
+        Where there is a ``blend``, the row is what goes into it.
+        """
+        return self.remembered(node)
+
+    def blend(self, nodes: Sequence[str]) -> Blend | None:
+        """How the rows of these nodes are mixed with what all have in common; None where they are taken as they are."""
+        return None
+
+    def take(self, arrival: Arrival) -> None:  # noqa: B027
+        """Gather what one node sent in the open round; what is expected of anybody changes only with ``learn``."""
+
+    @property
+    def fits(self) -> Doubles:
+        """Sums, additive over ranges of coordinates, that ``learn`` fits coefficients to; empty where it has none."""
+        return np.zeros((0, 0))
+
+    def pool(self, fits: Doubles) -> None:  # noqa: B027
+        """Let ``learn`` go by these sums of all ranges, where the memory is of one of them."""
+
+    def forget(self, node: str) -> None:  # noqa: B027
+        """Drop what is known of a node; no-op for a node never seen."""
+
+    @property
+    def node_bytes(self) -> int:
+        """What remembering one more node takes."""
+        return 0
+
+    def changes(self) -> Tree:
+        """What ``settle`` is going to write, by place; None where there are no rows."""
+        return None
+
+    def settle(self) -> None:  # noqa: B027
+        """Write what was learnt into the rows on the shelf."""
+
+    def replay(self, changes: Tree) -> None:  # noqa: B027
+        """Write changes to their places again, whoever they belonged to; doing it twice does no harm."""
 
 
 @dataclass(frozen=True, slots=True)

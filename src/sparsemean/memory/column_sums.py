@@ -45,7 +45,7 @@ class ColumnSums:
             values = row(node)
             if values is not None:
                 for here, factor in zip(self._blocks.slices, weight.tolist(), strict=True):
-                    add_scaled()(values[here], factor, self.sums[here], False)
+                    add_scaled(values[here], factor, self.sums[here], False)
 
     def carry(self, node: str, coordinates: Ints, before: Doubles, after: Floats, column: Column) -> None:
         """Carry a change of the node's row at these coordinates into the sums; ``column`` knows of it already."""
@@ -70,6 +70,6 @@ class ColumnSums:
         return {"nodes": list(self.weights), "weights": weights, "sums": self.sums}
 
     def restore(self, state: Tree) -> None:
-        """Be as it was."""
+        """Restore what ``state()`` returned."""
         self.weights = dict(zip(names_in(state, "nodes"), array_in(state, "weights"), strict=True))
         self.sums = array_in(state, "sums")

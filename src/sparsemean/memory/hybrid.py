@@ -12,7 +12,7 @@ from sparsemean._types import Doubles, Floats, Ints
 from sparsemean.kernels import Blend, Fit, Sample, fit_sums, threads_for
 from sparsemean.kernels.fit_sums import products
 from sparsemean.memory.base import Arrival, Memory, MemoryFacts, MemorySpec, MemoryState
-from sparsemean.memory.fit import unit_pair, unit_ratio
+from sparsemean.memory.fit import hybrid_coefficients, hybrid_expectation
 from sparsemean.memory.per_node import LastValues, checked_age
 from sparsemean.memory.rows import Row
 from sparsemean.memory.table import RowTable
@@ -28,7 +28,12 @@ class Hybrid(Memory):
 
     B_ij is what node i last sent at j, c_j the average of B_ij over the nodes heard there. (a, g, u) of each block is
     the least-squares fit of last round's values, weighted by w², in [0, 1]; before there is one, (1, 0, 1). A node is
-    heard where it sent with a weight above 0; what it sent ``forget_after`` rounds ago is forgotten.
+    heard where it sent with a weight above 0.
+
+    Parameters
+    ----------
+    forget_after : int, optional
+        Rounds after which a value that was not sent again counts as never sent.
     """
 
     forget_after: int | None = None
@@ -90,7 +95,7 @@ class _Both(MemoryState):
         )
         common = self._common[coordinates]
         heard, last = self._heard.expected(node, coordinates), self._last.expected(node, coordinates)
-        return unheard * common + heard * ((together - own - unheard) * common + own * last)
+        return hybrid_expectation(common, last, heard, (together, own, unheard))
 
     def row(self, node: str) -> Floats | float:
         return self._last.row(node)
@@ -150,7 +155,7 @@ class _Both(MemoryState):
         rows = [row if isinstance(row := self._last.row(node), np.ndarray) else None for node in nodes]
         flags, values = [self._flags(node) for node in nodes], [part.values for part in parts]
         fit = Fit(samples, values, rows, flags, np.stack(weights), self._blocks.starts, self._common, ROUNDING)
-        return fit_sums()(fit, threads_for(samples))
+        return fit_sums(fit, threads_for(samples))
 
     @property
     def fits(self) -> Doubles:
@@ -163,9 +168,8 @@ class _Both(MemoryState):
         self._sums, self._unfitted = fits, {}
 
     def learn(self, round: int, estimate: Doubles | None) -> None:
-        *heard, length, along = self.fits
-        self._together, self._own = unit_pair(heard, (self._together, self._own))
-        self._unheard = unit_ratio(along, length, self._unheard)
+        before = self._together, self._own, self._unheard
+        self._together, self._own, self._unheard = hybrid_coefficients(tuple(self.fits), before)
         self._last.learn(round, estimate)
         self._heard.learn(round, estimate)
         self._average()
@@ -192,9 +196,9 @@ class _Both(MemoryState):
     def changes(self) -> Tree:
         return {"last": self._last.changes(), "heard": self._heard.changes()}
 
-    def redo(self, changes: Tree) -> None:
-        self._last.redo(branch(changes, "last"))
-        self._heard.redo(branch(changes, "heard"))
+    def replay(self, changes: Tree) -> None:
+        self._last.replay(branch(changes, "last"))
+        self._heard.replay(branch(changes, "heard"))
 
     def state(self) -> Tree:
         coefficients = np.stack([self._together, self._own, self._unheard])

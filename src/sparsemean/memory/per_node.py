@@ -20,7 +20,13 @@ LAST_ROUND = (1 << 63) - 1
 
 @dataclass(frozen=True)
 class PerNode(Memory):
-    """b_ij = what node i last sent at coordinate j; 0 before that, and again after ``forget_after`` rounds without."""
+    """b_ij = what node i last sent at coordinate j, 0 before that: Rand-k-Temporal (Section 4).
+
+    Parameters
+    ----------
+    forget_after : int, optional
+        Rounds after which a value that was not sent again counts as never sent.
+    """
 
     forget_after: int | None = None
 

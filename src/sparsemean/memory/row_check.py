@@ -1,4 +1,4 @@
-"""The checksum of a row with all its arrays, and of single entries of it; see ``kernels.row_check``."""
+"""The checksum of a row with all its arrays, and of single entries of it; see ``kernels.carry``."""
 
 from __future__ import annotations
 

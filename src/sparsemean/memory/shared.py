@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sparsemean._types import Doubles, Ints
-from sparsemean.memory.base import Arrival, Memory, MemoryFacts, MemorySpec, MemoryState
+from sparsemean._types import Doubles
+from sparsemean.memory.base import Memory, MemoryFacts, MemorySpec, MemoryState
 from sparsemean.state_tree import Tree, array_in
 
 
@@ -31,47 +31,15 @@ class _Previous(MemoryState):
     def __init__(self, estimate: Doubles) -> None:
         self.estimate = estimate
 
-    def expected(self, node: str, coordinates: Ints) -> Doubles:
-        return self.estimate[coordinates]
-
-    def row(self, node: str) -> Doubles:
-        return self.estimate
-
     def remembered(self, node: str) -> Doubles:
         return self.estimate
 
     def mean(self, weights: Mapping[str, Doubles]) -> Doubles:
         return self.estimate
 
-    def take(self, arrival: Arrival) -> None:
-        pass
-
-    @property
-    def fits(self) -> Doubles:
-        return np.zeros((0, 0))
-
-    def pool(self, fits: Doubles) -> None:
-        pass
-
     def learn(self, round: int, estimate: Doubles | None) -> None:
         if estimate is not None:
             self.estimate = estimate.copy()
-
-    def forget(self, node: str) -> None:
-        pass
-
-    def settle(self) -> None:
-        pass
-
-    @property
-    def node_bytes(self) -> int:
-        return 0
-
-    def changes(self) -> Tree:
-        return None
-
-    def redo(self, changes: Tree) -> None:
-        pass
 
     def state(self) -> Tree:
         return {"estimate": self.estimate}

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sparsemean._types import Doubles, Ints
+from sparsemean._types import Doubles
 from sparsemean.memory.base import Arrival, Memory, MemoryFacts, MemorySpec, MemoryState
 from sparsemean.memory.fit import unit_ratio
 from sparsemean.payload.blocks import Blocks
@@ -42,12 +42,6 @@ class _Averages(MemoryState):
         self._sums, self._weights = np.zeros(self._blocks.dim), np.zeros(self._blocks.dim)
         self._along, self._length = np.zeros(len(self._blocks.sizes)), np.zeros(len(self._blocks.sizes))
 
-    def expected(self, node: str, coordinates: Ints) -> Doubles:
-        return self._expected[coordinates]
-
-    def row(self, node: str) -> Doubles:
-        return self._expected
-
     def remembered(self, node: str) -> Doubles:
         return self._expected
 
@@ -76,22 +70,6 @@ class _Averages(MemoryState):
         self._factor = unit_ratio(self._along, self._length, self._factor)
         self._expected = self._blocks.expand(self._factor) * self._average
         self._clear()
-
-    def forget(self, node: str) -> None:
-        pass
-
-    def settle(self) -> None:
-        pass
-
-    @property
-    def node_bytes(self) -> int:
-        return 0
-
-    def changes(self) -> Tree:
-        return None
-
-    def redo(self, changes: Tree) -> None:
-        pass
 
     def state(self) -> Tree:
         return {"average": self._average, "factor": self._factor}

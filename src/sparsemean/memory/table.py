@@ -99,7 +99,7 @@ class RowTable(MemoryState):
         inverse = np.divide(1.0, total, out=np.zeros_like(total), where=total > 0)
         mean = np.empty(self._blocks.dim)
         for here, factor in zip(self._blocks.slices, inverse.tolist(), strict=True):
-            add_scaled()(self._present.sums[here], factor, mean[here], True)
+            add_scaled(self._present.sums[here], factor, mean[here], True)
         return mean
 
     def _values(self, node: str) -> Floats | None:
@@ -121,13 +121,6 @@ class RowTable(MemoryState):
 
     def take(self, arrival: Arrival) -> None:
         self._pending.append(arrival)
-
-    @property
-    def fits(self) -> Doubles:
-        return np.zeros((0, 0))
-
-    def pool(self, fits: Doubles) -> None:
-        pass
 
     def learn(self, round: int, estimate: Doubles | None) -> None:
         self._add_new(arrival.node for arrival in self._pending)
@@ -196,7 +189,7 @@ class RowTable(MemoryState):
         none, columns = np.zeros(len(self._blocks.sizes)), self._sums()
         weights = np.array([[sums.weights.get(node, none) for node in nodes] for sums in columns])
         added = None if self._section.checks is None else np.zeros(len(nodes), np.uint64)
-        lost = carry()(
+        lost = carry(
             Columns([sums.sums for sums in columns], weights, self._blocks.starts),
             Changes(samples, values, [row.values() for row in rows]),
             threads_for(samples),
@@ -264,7 +257,7 @@ class RowTable(MemoryState):
                     put(row, change.at, change.entries)
         for alike in samples.values():
             every = Changes(*zip(*alike, strict=True))
-            put_samples()(every, threads_for(every.samples))
+            put_samples(every, threads_for(every.samples))
         self._fresh, self._changes = [], {}
 
     def forget(self, node: str) -> None:
@@ -293,7 +286,7 @@ class RowTable(MemoryState):
             },
         }
 
-    def redo(self, changes: Tree) -> None:
+    def replay(self, changes: Tree) -> None:
         row = self._new()
         for place in array_in(changes, "fresh").tolist():
             self._section.renew(place, row)

@@ -10,8 +10,7 @@ import numpy as np
 
 from sparsemean._types import Ints
 from sparsemean.errors import InvalidInput
-from sparsemean.kernels.choose import worth_loading
-from sparsemean.kernels.sample import Sample, draw, drawn, places, sample_numpy
+from sparsemean.kernels.sample import Sample, draw, drawn, places
 from sparsemean.sampling.keys import Key, integer
 
 MAX_DIM = 1 << 40
@@ -72,8 +71,7 @@ def coordinates_between(key: Key, dim: int, k: int, lo: int, hi: int) -> tuple[I
     sample, first, last = sample_of(key, dim, k), -(-lo // size), -(-hi // size)
     place, end = places(sample, first, last)[[0, -1]].tolist()
     found = np.empty(end - place, np.int64)
-    # A small sample takes less time than to load numba.
-    (draw() if worth_loading(found.size) else sample_numpy)(sample, first, last, found)
+    draw(sample, first, last, found)
     return found, place
 
 

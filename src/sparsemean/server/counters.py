@@ -1,4 +1,4 @@
-"""Counts of the open round that are no part of a server's state, and the report they end in."""
+"""Counters of the open round, which are no part of a server's state, and the report made from them."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from collections.abc import Mapping
 from sparsemean.errors import SparseMeanError
 from sparsemean.results import Estimate
 from sparsemean.server.reports import RoundReport
-from sparsemean.server.rounds import Acceptance
+from sparsemean.server.roster import Acceptance
 
 log = logging.getLogger("sparsemean.server")
 
 
 class Counters:
-    """What came again, what was refused and why, and since when."""
+    """Duplicates and refusals by error class since the round opened."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -36,7 +36,7 @@ class Counters:
     def report(
         self, round: int, came: Mapping[str, Acceptance], forgotten: int, estimate: Estimate | None
     ) -> RoundReport:
-        """The round that ended, and a fresh start."""
+        """The report of the round that ended; the counters begin anew."""
         with self._lock:
             report = RoundReport(
                 round=round,
@@ -45,7 +45,7 @@ class Counters:
                 repeated=self.repeated,
                 refused=dict(self._refused),
                 forgotten=forgotten,
-                bytes=sum(taken.bytes for taken in came.values()),
+                bytes=sum(accepted.bytes for accepted in came.values()),
                 seconds=time.monotonic() - self._since,
                 error=estimate.error if estimate else None,
                 error_se=estimate.error_se if estimate else None,

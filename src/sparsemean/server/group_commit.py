@@ -1,4 +1,4 @@
-"""Work that many threads bring is done by one of them, all that waits at once."""
+"""Group commit: one thread handles everything that concurrent callers have queued."""
 
 from __future__ import annotations
 
@@ -19,7 +19,15 @@ class _Ticket(Generic[Item, Answer]):
 
 
 class GroupCommit(Generic[Item, Answer]):
-    """``work`` takes a list of items and answers each; a sync to the disk is then shared by all in the list.
+    """Batch calls from many threads into one call of ``work``, so that they share one fsync.
+
+    The first thread to arrive leads: it takes all queued items, calls ``work`` once and hands out the answers. Threads
+    that arrive meanwhile queue up for the next leader. An exception of ``work`` is raised in every thread of its batch.
+
+    Parameters
+    ----------
+    work : callable
+        Called with the queued items, in order of arrival; returns one answer per item.
 
     >>> GroupCommit(lambda items: [2 * item for item in items])(21)
     42

@@ -1,4 +1,4 @@
-"""What a server says of each round, and writers that keep it."""
+"""Reports of rounds, and writers that keep them: CSV, Prometheus, TensorBoard."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LATEST = {
     "round": "Number of the last round.",
     "error": "Estimated squared error of the last mean.",
     "error_se": "Standard error of that estimate.",
-    "ratio": "How alike the nodes' news was: R2/R1.",
+    "ratio": "Correlation R2/R1 of the nodes' innovations.",
 }
 
 

@@ -6,19 +6,16 @@ import json
 import logging
 import threading
 import warnings
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar
 
 import numpy as np
 
-from sparsemean import codec
 from sparsemean._types import Doubles
 from sparsemean.decoding.decoders import Belief
 from sparsemean.errors import (
-    BrokenServer,
     DivergenceWarning,
     InvalidInput,
     JournalError,
@@ -26,26 +23,26 @@ from sparsemean.errors import (
     SparseMeanError,
     WrongRound,
 )
-from sparsemean.inputs import journal_folder, lists_of, node_name, payload_pairs, round_number, weight_of
+from sparsemean.inputs import journal_folder, lists_of, node_name, payload_pairs, round_number
 from sparsemean.kernels import cores, parallel_map
 from sparsemean.results import Estimate, Receipt
 from sparsemean.run import Run
 from sparsemean.server.clip import Clip
 from sparsemean.server.counters import Counters
-from sparsemean.server.fingerprint import fingerprint
 from sparsemean.server.group_commit import GroupCommit
+from sparsemean.server.local import Entry, LocalRounds
 from sparsemean.server.reports import RoundReport
-from sparsemean.server.rounds import Rounds, Submission
+from sparsemean.server.roster import Roster, Submission
+from sparsemean.server.rounds import Kind, Rounds
+from sparsemean.server.submissions import Blob, Weight, submission_of
 from sparsemean.server.uninterrupted import uninterrupted
 from sparsemean.theory.arguments import whole
-from sparsemean.wire.frame import frame_digest
 
 if TYPE_CHECKING:
     from sparsemean.journal import Journal, Record
-    from sparsemean.memory.rows import Shelf
 
-Weight = float | Sequence[float] | Doubles
 Result = TypeVar("Result")
+Answer = Receipt | SparseMeanError
 LEAST_BATCH = 1 << 25
 LAST_ROUND = (1 << 63) - 1
 BATCH = 256  # payloads that accept_many takes at once
@@ -73,23 +70,35 @@ class _Stopped(Exception):
 class Server:
     """Accepts payloads and returns one estimate a round. Thread-safe; a refused payload changes nothing.
 
-    ``missing`` says what nodes count for that were heard before but not in this round: "drop", nothing, the mean is
-    of those present; "carry", their remembered vectors stand in for them, with their last weight.
-
-    Payloads wait in memory up to ``batch_bytes``, by default as many as the totals of a round take or 32 MiB, and are
-    then added to them in one pass.
-
-    ``journal`` is a folder that makes rounds durable: a server of the same run goes on from it where the last one
-    stopped, however it stopped. With durability "accept" a receipt means that the payload survives a power cut; with
-    "round", that it survives the death of the process. Rounds that ended survive both, ``last_estimate`` included.
-
-    Nodes are remembered up to ``memory_bytes`` in all; those heard longest ago are forgotten first, and a round takes
-    no more nodes than there is room for. ``clip`` bounds what one node can do; ``on_round`` are called with a
-    ``RoundReport`` after each round.
-
     An interrupt (Ctrl-C, or any exception of a signal handler) leaves the server as it was before the call or as it is
     after it. Make the same call again: a payload is not counted twice, and ``close_round`` returns the estimate that
     the interrupted call did not return.
+
+    Parameters
+    ----------
+    run : Run
+        What the server and its nodes agree on.
+    missing : {"drop", "carry"}, default "drop"
+        What nodes count for that were heard before but not in this round: nothing, so that the mean is of those
+        present; or their remembered vectors stand in for them, with their last weight.
+    round : int, default 0
+        The first round; a journal that holds rounds goes on with its own.
+    batch_bytes : int, optional
+        Payloads wait in memory up to this size, and are then added to the totals in one pass; by default 12 bytes a
+        coordinate, 32 MiB at least.
+    journal : path, optional
+        A folder that makes rounds durable: a server of the same run goes on from it where the last one stopped, however
+        it stopped. Rounds that ended survive a power cut, ``last_estimate`` included.
+    durability : {"accept", "round"}, default "accept"
+        With a journal, whether a receipt means that the payload survives a power cut ("accept"), or the death of the
+        process ("round").
+    memory_bytes : int, default 2**34
+        Cap on what is kept per node, summed over nodes. When it is reached, nodes heard longest ago are forgotten, and
+        ``accept`` raises ``RoundFull`` once a round holds as many nodes as fit.
+    clip : Clip, optional
+        Bound on each node's values before they enter the mean (``docs/reliability.md`` states the resulting bound).
+    on_round : sequence of callables
+        Each is called with a ``RoundReport`` after every round; an exception there is logged and goes no further.
 
     >>> import sparsemean as sm
     >>> run = sm.Run(sm.named("identity"), dim=2)
@@ -112,71 +121,66 @@ class Server:
         clip: Clip | None = None,
         on_round: Sequence[Callable[[RoundReport], object]] = (),
     ) -> None:
-        if missing not in ("drop", "carry"):
-            raise InvalidInput(f'missing is "drop" or "carry", got {missing!r}')
-        if missing == "carry" and not run.scheme.memory.facts.stands_in:
-            raise InvalidInput('missing="carry" needs a memory that stands in for absent nodes, such as PerNode()')
-        if durability not in ("accept", "round"):
-            raise InvalidInput(f'durability is "accept" or "round", got {durability!r}')
-        if clip is not None and run.scheme.encoder.facts.in_step:
-            raise InvalidInput(f"{run.scheme.encoder!r} builds on what the server took, so it cannot be clipped")
+        check_settings(run, missing, durability, clip)
+        batch = max(LEAST_BATCH, 12 * run.dim) if batch_bytes is None else batch_bytes
+
+        def read(roster: Roster, record: Record) -> Entry | None:
+            if record.kind == "forget":
+                return None
+            weight = np.frombuffer(record.weight)
+            submission = submission_of(run, clip, roster, record.node, record.payload, weight)
+            return Entry(*roster.acceptance(submission), submission.payload)
+
+        rounds = LocalRounds(run, missing, round_number(round), batch, read)
+        self._serve(run, missing, rounds, batch, journal is not None, memory_bytes, clip, on_round)
+        if journal is not None:
+            folder = journal_folder(journal)
+            try:
+                self._alone(lambda: rounds.open(_journal(folder, run, missing, clip, durability)))
+            except BaseException:
+                self.close()
+                raise
+
+    def _serve(
+        self,
+        run: Run,
+        missing: str,
+        rounds: Rounds,
+        batch_bytes: int,
+        durable: bool,
+        memory_bytes: int,
+        clip: Clip | None,
+        on_round: Sequence[Callable[[RoundReport], object]],
+    ) -> None:
+        """Serve these rounds; what a kind of server calls in ``__init__`` that keeps its rounds elsewhere."""
         self.run = run
         self.missing = missing
+        self._rounds = rounds
+        self._batch_bytes = batch_bytes
         self._clip = clip
         self._on_round = tuple(on_round)
-        self._first_round = round_number(round)
-        self._batch_bytes = max(LEAST_BATCH, 12 * run.dim) if batch_bytes is None else batch_bytes
-        self._rounds = self._begun(self._first_round)
-        self._unsound = False
-        self._closed = False
+        self._most_nodes = self._room(whole(memory_bytes, "memory_bytes", 1), durable)
         self._undelivered: list[_Ended] = []  # the round whose close_round was interrupted, once it is over
-        self._most_nodes = self._room(whole(memory_bytes, "memory_bytes", 1), journal is not None)
         self._lock = threading.Lock()
         self._came = threading.Condition(self._lock)
-        self._admit_together: GroupCommit[Submission, Receipt | SparseMeanError] = GroupCommit(self._admit)
+        self._group: GroupCommit[Submission, Answer] = GroupCommit(self._admit)
         self._counters = Counters()
-        self._journal: Journal | None = None
-        try:
-            uninterrupted(lambda: self._begin(None if journal is None else journal_folder(journal), durability))
-        except BaseException:
-            self.close()
-            raise
 
-    def _begin(self, folder: Path | None, durability: str) -> None:
-        with self._lock:
-            if folder is not None:
-                self._journal = self._opened(folder, durability)
-                self._recover()
-
-    def _begun(self, round: int, shelf: Shelf | None = None) -> Rounds:
-        return Rounds(self.run, self.missing, round, self._batch_bytes, shelf)
-
-    def _opened(self, folder: Path, durability: str) -> Journal:
-        from sparsemean.journal import Journal  # a node has no use for a database
-
-        clip = None if self._clip is None else [self._clip.norm, self._clip.value]
-        bound = {"run": json.loads(self.run.to_json()), "missing": self.missing, "clip": clip}
-        return Journal(folder, bound, durability == "accept")
-
-    def _room(self, memory_bytes: int, journal: bool) -> int:
+    def _room(self, memory_bytes: int, durable: bool) -> int:
         """How many nodes the server has room for."""
-        waits = journal or self.run.scheme.memory.facts.per_node  # a payload is kept until the round ends
-        remembered, payload = self._node_bytes()
+        waits = durable or self.run.scheme.memory.facts.per_node  # a payload is kept until the round ends
+        remembered, payload = self._rounds.node_bytes
         each = remembered + BOOKKEEPING + 8 * len(self.run.blocks) * WEIGHTS + (payload if waits else 0)
         if each > memory_bytes:
             raise InvalidInput(f"one node takes {each} bytes here, more than memory_bytes = {memory_bytes}")
         return memory_bytes // each
 
-    def _node_bytes(self) -> tuple[int, int]:
-        """What is remembered of a node, and its payload."""
-        return self._rounds.memory.node_bytes, self.run.payload_bytes
-
     @property
     def round(self) -> int:
         """The open round."""
-        if self._unsound and not self._closed:
-            self._alone(self._sound)
-        return self._rounds.round
+        if not self._rounds.sound:
+            self._alone(self._rounds.ready)
+        return self._rounds.roster.round
 
     def _alone(self, work: Callable[[], Result], interrupted: threading.Event | None = None) -> Result:
         """Do this while no other thread changes anything, and where no signal can interrupt it."""
@@ -187,13 +191,13 @@ class Server:
 
         return uninterrupted(locked, interrupted)
 
-    def accept(self, node: str, blob: bytes | bytearray | memoryview, weight: Weight = 1.0) -> Receipt:
+    def accept(self, node: str, blob: Blob, weight: Weight = 1.0) -> Receipt:
         """Take a payload of the open round. Taking the same one again is harmless and gives the same receipt."""
         try:
-            if self._unsound:
-                self._alone(self._sound)
-            offer = self._offer(self._rounds, node, blob, weight)
-            answer = self._enqueued(offer) or uninterrupted(lambda: self._admit_together(offer))
+            if not self._rounds.sound:
+                self._alone(self._rounds.ready)
+            submission = submission_of(self.run, self._clip, self._rounds.roster, node, blob, weight)
+            answer = self._enqueued(submission) or uninterrupted(lambda: self._group(submission))
         except SparseMeanError as refused:
             self._counters.refuse(refused)
             raise
@@ -201,34 +205,27 @@ class Server:
             raise answer
         return answer
 
-    def _enqueued(self, offer: Submission) -> Receipt | SparseMeanError | None:
-        """Take a payload that only has to be put into the queue, and answer it; None where there is more to do.
+    def _enqueued(self, submission: Submission) -> Answer | None:
+        """Accept a payload that only has to be put into the queue, and answer it; None where there is more to do.
 
-        ``Rounds.count`` does that in a way which an interrupt cannot harm, so that it need not be done elsewhere.
+        An interrupt cannot harm that, so it need not be done in another thread.
         """
-        if not self._enqueues:
-            return None
         with self._lock:
             rounds = self._rounds
-            if self._unsound or not rounds.only_enqueues(offer):
+            if not (rounds.sound and rounds.only_enqueues(submission)):
                 return None
-            (answer,), new = self._judged(rounds, [offer])
+            (answer,), new = self._judged(rounds.roster, [submission])
             self._came.notify_all()  # who wakes up and looks when this thread lets go of the lock
             for each in new.values():
-                rounds.take(each)
+                rounds.enqueue(each)
         self._count_refusals([answer])
         return answer
-
-    @property
-    def _enqueues(self) -> bool:
-        """Whether payloads go to the queue at once: no journal has to know of them first."""
-        return self._journal is None
 
     def accept_many(
         self,
         payloads: Iterable[tuple[str, bytes]] | Mapping[str, bytes] | Path | str,
         weights: Mapping[str, Weight] | None = None,
-    ) -> list[tuple[str, Receipt | SparseMeanError]]:
+    ) -> list[tuple[str, Answer]]:
         """Take many payloads as they come, with the weight of each node (1 by default); a batch of them is in memory.
 
         ``payloads`` are pairs of node and bytes, a dict of them, or a folder with a file ``<node>.spmn`` for each.
@@ -238,18 +235,18 @@ class Server:
         given: Mapping[str, Weight] = {} if weights is None else weights
         if not isinstance(given, Mapping):
             raise InvalidInput("weights are a dict of node and weight")
-        answers: list[tuple[str, Receipt | SparseMeanError]] = []
+        answers: list[tuple[str, Answer]] = []
         waiting: list[tuple[int, Submission]] = []
         room = self._batch_bytes
         try:
-            for node, offer in self._offers(payload_pairs(payloads), given):
-                if isinstance(offer, SparseMeanError):
-                    self._counters.refuse(offer)
-                    answers.append((node, offer))
+            for node, submission in self._submissions(payload_pairs(payloads), given):
+                if isinstance(submission, SparseMeanError):
+                    self._counters.refuse(submission)
+                    answers.append((node, submission))
                     continue
-                answers.append((node, offer.receipt))  # first, or an interrupt would leave none to replace
-                waiting.append((len(answers) - 1, offer))
-                room -= len(offer.blob) + (offer.payload.held_bytes if offer.payload is not None else 0)
+                answers.append((node, submission.receipt))  # first, or an interrupt would leave none to replace
+                waiting.append((len(answers) - 1, submission))
+                room -= len(submission.blob) + (submission.payload.held_bytes if submission.payload is not None else 0)
                 if len(waiting) == BATCH or room < 0:
                     self._answer(waiting, answers)
                     room = self._batch_bytes
@@ -257,84 +254,61 @@ class Server:
             self._answer(waiting, answers)
         return answers
 
-    def _offers(
+    def _submissions(
         self, pairs: Iterable[tuple[str, bytes]], weights: Mapping[str, Weight]
     ) -> Iterator[tuple[str, Submission | SparseMeanError]]:
         """Each payload opened, or why it cannot be; large ones as many at a time as there are cores."""
 
         def opened(pair: tuple[str, bytes]) -> Submission | SparseMeanError:
             try:
-                return self._offer(self._rounds, *pair, weights.get(pair[0], 1.0))
+                return submission_of(self.run, self._clip, self._rounds.roster, *pair, weights.get(pair[0], 1.0))
             except SparseMeanError as refused:
                 return refused
 
         size = self.run.payload_bytes
         at_once = min(cores(), max(1, self._batch_bytes // size)) if size > WORTH_A_THREAD else 1
         for some in lists_of(at_once, pairs):
-            for (node, _), offer in zip(some, parallel_map(opened, some, at_once), strict=True):
-                yield node, offer
+            for (node, _), submission in zip(some, parallel_map(opened, some, at_once), strict=True):
+                yield node, submission
 
-    def _answer(
-        self, waiting: list[tuple[int, Submission]], answers: list[tuple[str, Receipt | SparseMeanError]]
-    ) -> None:
-        found = uninterrupted(lambda: self._admit([offer for _, offer in waiting]))
-        for (place, offer), answer in zip(waiting, found, strict=True):
-            answers[place] = (offer.receipt.node, answer)
+    def _answer(self, waiting: list[tuple[int, Submission]], answers: list[tuple[str, Answer]]) -> None:
+        found = uninterrupted(lambda: self._admit([submission for _, submission in waiting]))
+        for (place, submission), answer in zip(waiting, found, strict=True):
+            answers[place] = (submission.receipt.node, answer)
         waiting.clear()
 
-    def _offer(self, rounds: Rounds, node: str, blob: bytes | bytearray | memoryview, weight: Weight) -> Submission:
-        """The payload, if it is whole, of this run and node, and not of a round long gone or far ahead."""
-        node, weights = node_name(node), weight_of(weight, len(self.run.blocks))
-        if not isinstance(blob, bytes | bytearray | memoryview):
-            raise InvalidInput(f"a payload is bytes, not {type(blob).__name__}")
-        blob = bytes(blob)
-        header, body = codec.open_frame(self.run, node, blob)
-        rounds.check_round(header.round)
-        receipt = Receipt(node, header.round, frame_digest(blob))
-        payload = codec.read_payload(self.run, node, header, body)
-        if payload is not None and self._clip is not None:
-            payload = self._clip.clipped(payload)
-        return Submission(receipt, weights, blob, header.basis, payload)
-
-    def _admit(self, offers: Sequence[Submission]) -> list[Receipt | SparseMeanError]:
-        """Take what may be taken: all of it or, where the journal fails, nothing."""
+    def _admit(self, submissions: Sequence[Submission]) -> list[Answer]:
+        """Accept what may be accepted: all of it or, where the journal fails, nothing."""
         with self._lock:
-            rounds = self._sound()
-            answers, new = self._judged(rounds, offers)
-            with self._changing():
-                try:
-                    self._write(rounds.round, new.values())
-                except JournalError as failure:  # nothing has changed
-                    answers = [
-                        failure if isinstance(answer, Receipt) and answer.node in new else answer for answer in answers
-                    ]
-                    new = {}
-                for offer in new.values():
-                    rounds.take(offer)
+            answers, new = self._judged(self._rounds.ready(), submissions)
+            try:
+                self._rounds.accept(new.values())
+            except JournalError as failure:  # nothing has changed
+                answers = [
+                    failure if isinstance(answer, Receipt) and answer.node in new else answer for answer in answers
+                ]
             self._came.notify_all()
         self._count_refusals(answers)
         return answers
 
-    def _judged(
-        self, rounds: Rounds, offers: Sequence[Submission]
-    ) -> tuple[list[Receipt | SparseMeanError], dict[str, Submission]]:
-        """An answer to each payload, and those that are new; nothing is taken yet."""
-        answers: list[Receipt | SparseMeanError] = []
+    def _judged(self, roster: Roster, submissions: Sequence[Submission]) -> tuple[list[Answer], dict[str, Submission]]:
+        """An answer to each submission, and those that are new; nothing is accepted yet."""
+        answers: list[Answer] = []
         new: dict[str, Submission] = {}
-        for offer in offers:
+        for submission in submissions:
             try:
-                if rounds.counted(offer, new):
+                if roster.is_duplicate(submission, new):
                     self._counters.repeated += 1
                 else:
-                    rounds.check_basis(offer)
-                    self._check_room(rounds.round, len(rounds.accepted) + len(new))
-                    new[offer.receipt.node] = offer
-                answers.append(offer.receipt)
+                    roster.check_basis(submission)
+                    self._check_room(roster.round, len(roster.accepted) + len(new))
+                    new[submission.receipt.node] = submission
+                answers.append(submission.receipt)
             except SparseMeanError as refused:
                 answers.append(refused)
         return answers, new
 
-    def _count_refusals(self, answers: Iterable[Receipt | SparseMeanError]) -> None:
+    def _count_refusals(self, answers: Iterable[Answer]) -> None:
         for answer in answers:
             if isinstance(answer, SparseMeanError):
                 self._counters.refuse(answer)
@@ -342,10 +316,6 @@ class Server:
     def _check_room(self, round: int, nodes: int) -> None:
         if nodes >= self._most_nodes:
             raise RoundFull(f"round {round} has {nodes} nodes, all there is room for; raise memory_bytes")
-
-    def _write(self, round: int, offers: Collection[Submission]) -> None:
-        if self._journal is not None and offers:
-            self._journal.accept(round, [(o.receipt.node, o.weight.tobytes(), o.blob) for o in offers])
 
     def close_round(self, minimum: int = 1, wanted: int | None = None, deadline: float | None = None) -> Estimate:
         """The estimate from those who came; with fewer than ``minimum`` the round stays open.
@@ -373,10 +343,10 @@ class Server:
             raise
 
     def _close(self, least: int, interrupted: threading.Event) -> _Ended:
-        rounds, undelivered = self._sound(), self._undelivered
-        if undelivered and not rounds.accepted:
+        roster, undelivered = self._rounds.ready(), self._undelivered
+        if undelivered and not roster.accepted:
             return undelivered.pop()
-        rounds.check_enough(least)
+        roster.check_enough(least)
         return self._end("close", interrupted)
 
     def skip_round(self) -> None:
@@ -387,47 +357,31 @@ class Server:
     def _wait(self, wanted: int, deadline: float) -> None:
         round, seconds = self.round, min(deadline, threading.TIMEOUT_MAX)
         with self._lock:
-            self._came.wait_for(lambda: self._rounds.round != round or len(self._rounds.accepted) >= wanted, seconds)
-            if self._rounds.round != round:
-                raise WrongRound(f"round {round} was ended by another thread; the open round is {self._rounds.round}")
 
-    def _end(self, kind: Literal["close", "skip"], interrupted: threading.Event) -> _Ended:
-        """End the round.
+            def is_over() -> bool:
+                roster = self._rounds.roster
+                return roster.round != round or len(roster.accepted) >= wanted
 
-        The order is what makes it safe. Up to the look at ``interrupted`` nothing has changed that could be seen. From
-        there on the server is unsound: 1 the estimate is completed and learnt from, all in memory; 2 the journal gets
-        the state, the end of the round and what is to be written into rows, and syncs; 3 only then are rows written.
-        Where it fails before 2 is done, the journal still has the open round; after that, what to write into rows.
-        """
-        rounds, journal = self._sound(), self._journal
-        round, came = rounds.round, dict(rounds.accepted)
-        heard = len(rounds.known.keys() | came.keys())
+            self._came.wait_for(is_over, seconds)
+            now = self._rounds.roster.round
+            if now != round:
+                raise WrongRound(f"round {round} was ended by another thread; the open round is {now}")
+
+    def _end(self, kind: Kind, interrupted: threading.Event) -> _Ended:
+        """End the round; ``server.local`` has the order that makes it safe."""
+        rounds, roster = self._rounds, self._rounds.ready()
+        round, came = roster.round, dict(roster.accepted)
+        heard = len(roster.known.keys() | came.keys())
         if round == LAST_ROUND:
             raise InvalidInput(f"round {round} is the last that a payload can name; begin a new run")
         self._undelivered = []
-        with self._changing():
-            summary = rounds.summary()
-        decoded = rounds.decoded(summary) if kind == "close" else None
+        prepared = rounds.prepare(kind)
         if interrupted.is_set():
             raise _Stopped
-        warning = estimate = None
-        try:
-            with self._changing():
-                if decoded is None:
-                    rounds.skip(summary, self._most_nodes)
-                else:
-                    warning = rounds.divergence(decoded)
-                    estimate = rounds.close(summary, decoded, self._most_nodes)
-                if journal is not None:
-                    journal.end(kind, round, rounds.state(), estimate, rounds.memory.changes())
-                rounds.memory.settle()
-                if journal is not None:
-                    journal.settled()
-        except JournalError:
-            self._recover()
-            raise
+        estimate, warning = rounds.end(prepared, self._most_nodes)
         self._came.notify_all()
-        return _Ended(estimate, self._counters.report(round, came, heard - len(rounds.known), estimate), warning)
+        forgotten = heard - len(rounds.roster.known)
+        return _Ended(estimate, self._counters.report(round, came, forgotten, estimate), warning)
 
     def _tell(self, ended: _Ended) -> None:
         if ended.told:
@@ -445,7 +399,7 @@ class Server:
             warnings.warn(ended.warning, DivergenceWarning, stacklevel=3)  # whoever closes the round
 
     def beliefs(self) -> tuple[Belief, ...]:
-        """How alike the nodes' news has been, block by block: all that an adaptive decoder goes by before a round."""
+        """Correlation of the innovations, block by block: all that an adaptive decoder goes by before a round."""
         return self._rounds.beliefs()
 
     def forget(self, node: str) -> None:
@@ -453,17 +407,13 @@ class Server:
         self._alone(lambda: self._forget(node_name(node)))
 
     def _forget(self, node: str) -> None:
-        rounds = self._sound()
-        if node in rounds.accepted:
+        if node in self._rounds.ready().accepted:
             raise InvalidInput(f"node {node!r} takes part in the open round; forget it after close_round()")
-        with self._changing():
-            if self._journal is not None:
-                self._journal.forget(rounds.round, node)
-            rounds.forget(node)
+        self._rounds.forget(node)
 
     def expected(self, node: str) -> Doubles:
         """What the memory puts in place of this node's vector before it hears from it: zeros for one never heard."""
-        return self._alone(lambda: np.zeros(self.run.dim) + self._sound().memory.remembered(node))
+        return self._ready_alone(lambda rounds: rounds.expected(node))
 
     def last_estimate(self) -> Estimate | None:
         """The estimate of the round that ended last, from the journal: for whoever did not live to get it.
@@ -471,79 +421,50 @@ class Server:
         None before the first round has ended, and after one that was skipped. Without a journal, None but for the round
         whose ``close_round`` was interrupted when it had ended the round, until the next round ends.
         """
-        return self._alone(self._last_estimate)
+        return self._ready_alone(self._last_estimate)
 
-    def _last_estimate(self) -> Estimate | None:
-        self._sound()
-        if self._journal is not None:
-            return self._journal.last_estimate()
+    def _last_estimate(self, rounds: Rounds) -> Estimate | None:
+        if rounds.durable:
+            return rounds.last_estimate()
         return self._undelivered[0].estimate if self._undelivered else None
 
     def digest(self) -> str:
         """Changes with any part of the server's state; the same with and without a journal."""
-        return self._alone(self._digest)
+        return self._ready_alone(lambda rounds: rounds.digest())
 
-    def _digest(self) -> str:
-        rounds = self._sound()
-        with self._changing():
-            rounds.fold()  # when payloads are added to the totals is not part of the state
-        return fingerprint(vars(rounds))
+    def _ready_alone(self, work: Callable[[Rounds], Result]) -> Result:
+        def ready() -> Result:
+            self._rounds.ready()
+            return work(self._rounds)
 
-    @contextmanager
-    def _changing(self) -> Iterator[None]:
-        """What is done within leaves the state unsound if it fails."""
-        try:
-            yield
-        except BaseException:
-            self._unsound = True
-            raise
-
-    @property
-    def _recovers(self) -> bool:
-        """Whether the state can be taken from somewhere again."""
-        return self._journal is not None
-
-    def _sound(self) -> Rounds:
-        """The state; taken from the journal again where something went wrong in the middle of a change."""
-        if self._closed:
-            raise JournalError("the server is closed; make a new one")
-        if self._journal is not None:
-            self._journal.check_process()
-        if self._unsound:
-            if not self._recovers:
-                raise BrokenServer(
-                    "an error in the middle of a change left this server's state incomplete; make a new server, with "
-                    "journal= if it should recover by itself"
-                )
-            self._recover()
-        return self._rounds
-
-    def _recover(self) -> None:
-        """Rebuild the state from the journal."""
-        from sparsemean.server.recovery import rebuilt  # a node has no use for a database
-
-        assert self._journal is not None
-        self._rounds, _ = rebuilt(self._journal, self._first_round, self._begun, self._replay)
-        self._unsound = False
-
-    def _replay(self, rounds: Rounds, record: Record) -> None:
-        """Take a record of the open round again."""
-        if record.kind == "forget":
-            rounds.forget(record.node)
-        else:
-            rounds.take(self._offer(rounds, record.node, record.payload, np.frombuffer(record.weight)))
+        return self._alone(ready)
 
     def close(self) -> None:
-        """Let go of the journal; a server with a journal cannot be used after. Nothing is lost without it, too."""
-        self._alone(self._close_journal)
-
-    def _close_journal(self) -> None:
-        if self._journal is not None:
-            self._closed = True
-            self._journal.close()
+        """Close the journal; a server that has one cannot be used after. A server that is not closed loses nothing."""
+        self._alone(self._rounds.close)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def check_settings(run: Run, missing: str, durability: str, clip: Clip | None) -> None:
+    """Refuse settings that do not exist, or do not fit the scheme."""
+    if missing not in ("drop", "carry"):
+        raise InvalidInput(f'missing is "drop" or "carry", got {missing!r}')
+    if missing == "carry" and not run.scheme.memory.facts.stands_in:
+        raise InvalidInput('missing="carry" needs a memory that stands in for absent nodes, such as PerNode()')
+    if durability not in ("accept", "round"):
+        raise InvalidInput(f'durability is "accept" or "round", got {durability!r}')
+    if clip is not None and run.scheme.encoder.facts.in_step:
+        raise InvalidInput(f"{run.scheme.encoder!r} builds on what the server took, so it cannot be clipped")
+
+
+def _journal(folder: Path, run: Run, missing: str, clip: Clip | None, durability: str) -> Journal:
+    from sparsemean.journal import Journal  # a node has no use for a database
+
+    bounds = None if clip is None else [clip.norm, clip.value]
+    binding = {"run": json.loads(run.to_json()), "missing": missing, "clip": bounds}
+    return Journal(folder, binding, durability == "accept")

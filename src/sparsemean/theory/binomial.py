@@ -51,25 +51,3 @@ def count_given_sent(n: int, share: float) -> npt.NDArray[np.float64]:
     [0.0, 0.25, 0.5, 0.25]
     """
     return np.concatenate(([0.0], pmf(node_count(n) - 1, unit_share(share))))
-
-
-@np.errstate(under="ignore", over="ignore")
-def relative_deviations(
-    values: npt.NDArray[np.float64], probabilities: npt.NDArray[np.float64]
-) -> tuple[float, npt.NDArray[np.float64]]:
-    """E[v] and v/E[v] − 1 for non-negative v, measured from the value at the mode so that nothing cancels.
-
-    A constant v deviates by exactly 0, and so does what cannot happen. A mean too small for a normal number is returned
-    as 0, with no deviations.
-
-    >>> mean, off = relative_deviations(np.array([1.0, 3.0]), np.array([0.5, 0.5]))
-    >>> mean, off.tolist()
-    (2.0, [-0.5, 0.5])
-    """
-    base = float(values[probabilities.argmax()])
-    step = values - base
-    shift = float(np.sum(probabilities * step))
-    mean = base + shift
-    if mean < TINY:
-        return 0.0, np.zeros_like(values)
-    return mean, np.where(probabilities > 0.0, (step - shift) / mean, 0.0)

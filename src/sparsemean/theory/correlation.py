@@ -1,4 +1,4 @@
-"""How alike the nodes' vectors are."""
+"""R1, R2 and their ratio: the correlation between the vectors of different nodes."""
 
 from __future__ import annotations
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from types import ModuleType
 from typing import TypeAlias
 
 import numpy as np
@@ -12,11 +13,12 @@ import numpy.typing as npt
 from sparsemean.errors import InvalidInput
 
 from .arguments import node_count, unit_share
+from .weighting import A
 
 LEAST_RATIO = -0.95  # an estimate of R2/R1; at −1 all weight would go to coordinates that everybody sent
 
 Sums: TypeAlias = float | npt.NDArray[np.float64]
-"""One number, or one per block of coordinates."""
+"""One number, or one per block of coordinates; functions that take ``xp``, or need none, take torch tensors as well."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,11 @@ class Moments:
         sums = ((s * s).sum(), q.sum(), p4.sum(), (s * p3).sum(), (q * q).sum(), (q * s * s).sum())
         return Moments(*map(float, sums))
 
+    @property
+    def r2(self) -> Sums:
+        """Σ_j (S_j² − Q_j) = Σ_j Σ_{i ≠ l} y_ij y_lj: unbiased for R2."""
+        return self.s2 - self.q
+
     def __add__(self, other: Moments) -> Moments:
         return Moments(*(a + b for a, b in zip(vars(self).values(), vars(other).values(), strict=True)))
 
@@ -61,15 +68,15 @@ def estimated_r1_r2(moments: Moments, share: float) -> tuple[Sums, Sums]:
     >>> estimated_r1_r2(Moments.of([[2.0, 0.0], [2.0, 2.0]]), 0.5)
     (6.0, 8.0)
     """
-    return unit_share(share) * (moments.q - moments.noise), moments.s2 - moments.q
+    return unit_share(share) * (moments.q - moments.noise), moments.r2
 
 
-def _variance(moments: Moments, share: float, on_q: Sums, on_c: Sums) -> Sums:
+def _variance(moments: Moments, share: float, on_q: Sums, on_c: Sums, xp: ModuleType = np) -> Sums:
     """Unbiased Var(on_q ΣQ + on_c ΣC), C = S² − Q, if coordinates were sent independently of each other.
 
     Noise leaves less of the received energy certain, as a smaller share would: p (1 − noise/ΣQ), on average.
     """
-    certain = share * (1.0 - _ratio(moments.noise, moments.q))
+    certain = share * (1.0 - _ratio(moments.noise, moments.q, xp))
     pairs = (moments.q2 - moments.p4) / 2.0
     triples = (moments.qs2 - moments.q2 - 2.0 * moments.sp3 + 2.0 * moments.p4) / 2.0
     of_c = 4.0 * ((1.0 + certain) * pairs + 2.0 * triples)
@@ -77,43 +84,64 @@ def _variance(moments: Moments, share: float, on_q: Sums, on_c: Sums) -> Sums:
     return (1.0 - certain) * (on_q * on_q * moments.p4 + 2.0 * on_q * on_c * both + on_c * on_c * of_c)
 
 
-def r2_variance(moments: Moments, share: float) -> Sums:
+def r2_variance(moments: Moments, share: float, xp: ModuleType = np) -> Sums:
     """Estimated variance of the R2 of ``estimated_r1_r2``: what to shrink it by; not below 0.
 
     4(1 − p) Σ_j [(1 + p) m22 + 2 m211], m22 and m211 the sums of y_i² y_l² and y_i² y_l y_o over distinct nodes.
 
+    Parameters
+    ----------
+    moments : Moments
+        Of the received residuals.
+    share : float
+        p, the share of its coordinates that a node sends.
+    xp : module, default numpy
+        ``torch``, where the moments are torch tensors.
+
     >>> r2_variance(Moments.of([[2.0, 0.0], [2.0, 2.0]]), 0.5)
     48.0
     """
-    return _plain(np.maximum(_variance(moments, unit_share(share), 0.0, 1.0), 0.0))
+    return _plain(xp.clip(_variance(moments, unit_share(share), 0.0, 1.0, xp), 0.0, None))
 
 
-def shrunk_correlation(moments: Moments, r1: Sums, n: Sums, share: float) -> Sums:
-    """ρ̂/(n − 1), ρ̂ = (R2/R1) · R2²/(R2² + V), V the variance of R2; within (−1, n − 1], and 0 where nothing is known.
+def shrunk_correlation(moments: Moments, r1: Sums, n: Sums, share: float, xp: ModuleType = np) -> Sums:
+    """ρ̂/(n − 1), ρ̂ = (R2/R1) · R2²/(R2² + V), V the variance of R2; ρ̂ in (−1, n − 1], 0 where nothing is known.
 
-    ``r1`` is the energy with its noise, since it is the ratio to that which makes T best. The factor is what a
-    prior with variance R2² would give: a ρ̂ that is mostly noise is worse than none.
+    The factor R2²/(R2² + V) is what a prior with variance R2² would give: a ρ̂ that is mostly noise is worse than none.
+
+    Parameters
+    ----------
+    moments : Moments
+        Of the received residuals.
+    r1 : float or array
+        The energy p Σ_j Q_j with its noise, since it is the ratio to that which makes T best.
+    n : int or array
+        How many nodes sent; plain numbers also where the moments are tensors.
+    share : float
+        p, the share of its coordinates that a node sends.
+    xp : module, default numpy
+        ``torch``, where the moments are torch tensors.
 
     >>> shrunk_correlation(Moments.of([[2.0, 0.0], [2.0, 2.0]]), 6.0, 2, 0.5) * 42
     32.0
     """
-    r2, variance = moments.s2 - moments.q, r2_variance(moments, share)
-    ratio = _ratio(r2, r1) * _ratio(r2 * r2, r2 * r2 + variance)
+    r2, variance = moments.r2, r2_variance(moments, share, xp)
+    ratio = _ratio(r2, r1, xp) * _ratio(r2 * r2, r2 * r2 + variance, xp)
     others = np.asarray(n) - 1.0
-    return _plain(_ratio(np.clip(ratio, LEAST_RATIO, np.maximum(others, 0.0)), others))
+    return _plain(_ratio(xp.clip(ratio, LEAST_RATIO, np.maximum(others, 0.0)), others, xp))
 
 
-def _plain(numbers: npt.NDArray[np.float64]) -> Sums:
-    """A number where there is one, an array where there are several."""
-    return numbers if numbers.ndim else float(numbers)
+def _plain(numbers: A) -> A | float:
+    """A Python number for a single one of NumPy's. Tensors stay on their device."""
+    return numbers if numbers.ndim or not isinstance(numbers, np.ndarray | np.generic) else float(numbers)
 
 
-def _ratio(part: npt.ArrayLike, whole: npt.ArrayLike) -> npt.NDArray[np.float64]:
+def _ratio(part: Sums, whole: Sums, xp: ModuleType) -> npt.NDArray[np.float64]:
     """part/whole, 0 where that is 0/0 or no number."""
-    part, whole = np.asarray(part, np.float64), np.asarray(whole, np.float64)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        quotient = part / whole
-    return np.where(np.isfinite(quotient), quotient, 0.0)
+        quotient = xp.asarray(part, dtype=xp.float64) / whole
+    found: npt.NDArray[np.float64] = xp.where(xp.isfinite(quotient), quotient, 0.0)
+    return found
 
 
 def estimated_error(
@@ -147,14 +175,25 @@ def estimated_error(
     )
     if not (np.isfinite(own).all() and np.isfinite(cross).all()):
         return math.inf, math.inf
-    rounding = float(np.sum(rounded * p * moments.noise))
+    rounding = float(np.sum(rounding_terms(moments, p, rounded)))
     # Scaled to 1 before squaring: the coefficients of a ratio near -1 reach 1e300.
     scale = max(float(np.abs(own).max()), float(np.abs(cross).max()))
     if scale == 0.0:
         return rounding, 0.0
     own, cross = own / scale, cross / scale
-    r1, r2 = estimated_r1_r2(moments, p)
-    error = float(np.sum(own * r1 + cross * r2))
+    error = float(np.sum(error_terms(moments, p, own, cross)))
     independent = float(np.sum(_variance(moments, p, own * p, cross)))
-    fixed_size = (1.0 - p) / p * float(np.square(np.sum(own * r1 + 2.0 * cross * r2))) / (node_count(n) * dim)
+    revealed = np.sum(error_terms(moments, p, own, 2.0 * cross))
+    fixed_size = (1.0 - p) / p * float(np.square(revealed)) / (node_count(n) * dim)
     return scale * error + rounding, scale * math.sqrt(max(independent - fixed_size, 0.0))
+
+
+def error_terms(moments: Moments, share: float, own: Sums, cross: Sums) -> Sums:
+    """A1 R1 + A2 R2 of each block, R1 and R2 estimated; ``own`` and ``cross`` are A1 and A2, here or over W²."""
+    r1, r2 = estimated_r1_r2(moments, share)
+    return own * r1 + cross * r2
+
+
+def rounding_terms(moments: Moments, share: float, rounded: Sums) -> Sums:
+    """(A1 + 1) p · noise of each block: what few-bit values add; ``rounded`` is A1 + 1, here or over W²."""
+    return rounded * share * moments.noise

@@ -19,9 +19,9 @@ import numpy.typing as npt
 from sparsemean.errors import InvalidInput
 
 from .arguments import node_count, unit_share, whole
-from .binomial import TINY, pmf, relative_deviations
+from .binomial import TINY, pmf
 from .correlation import correlation
-from .scaling import inverse_weights
+from .scaling import inverse_weights, relative_deviations
 from .spatial import ROUNDING
 from .weighting import Weighting, weights
 

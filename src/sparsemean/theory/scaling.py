@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from types import ModuleType
+
 import numpy as np
 import numpy.typing as npt
 
 from sparsemean.errors import InvalidInput
 
 from .arguments import unit_share
-from .binomial import count_given_sent, relative_deviations
-from .weighting import Weighting, weights
+from .binomial import TINY, count_given_sent
+from .weighting import A, Weighting, weights
 
 
 def inverse_weights(
@@ -25,8 +27,76 @@ def inverse_weights(
     values = weights(T, n)
     if values[-1] == 0.0:
         return np.concatenate(([0.0], top * (values == 0.0))), 0.0
-    likeliest = float(values[min(len(values) - 1, int(n * unit_share(share)))])
-    return np.concatenate(([0.0], top * likeliest / values)), likeliest
+    likeliest = likeliest_count(n, share)
+    return scaled_inverse(values, likeliest, top), float(values[likeliest - 1])
+
+
+def likeliest_count(n: int, share: float) -> int:
+    """A count near the mode of M, at least 1.
+
+    >>> likeliest_count(10, 0.25), likeliest_count(10, 1.0)
+    (3, 10)
+    """
+    return min(n, int(n * unit_share(share)) + 1)
+
+
+def scaled_inverse(values: A, likeliest: int, top: float | A = 1.0, xp: ModuleType = np) -> A:
+    """top(m) T(c)/T(m) for m = 0..n, 0 at m = 0.
+
+    Parameters
+    ----------
+    values : array or tensor
+        T(1), …, T(n), all positive.
+    likeliest : int
+        c; dividing by T(c) keeps the means of 1/T within the range of a float.
+    top : float, array or tensor, default 1.0
+        The numerator, one number or one per m = 1..n.
+    xp : module, default numpy
+        ``numpy`` or ``torch``, whichever made ``values``.
+
+    >>> scaled_inverse(np.array([1.0, 2.0]), 1).tolist()
+    [0.0, 1.0, 0.5]
+    """
+    inverse: A = top * values[likeliest - 1] / values
+    return xp.concatenate([xp.zeros_like(inverse[:1]), inverse])  # type: ignore[no-any-return]
+
+
+def relative_deviations(
+    values: npt.NDArray[np.float64], probabilities: npt.NDArray[np.float64]
+) -> tuple[float, npt.NDArray[np.float64]]:
+    """E[v] and v/E[v] − 1 of ``mean_and_deviations``, for NumPy arrays.
+
+    >>> mean, off = relative_deviations(np.array([1.0, 3.0]), np.array([0.5, 0.5]))
+    >>> mean, off.tolist()
+    (2.0, [-0.5, 0.5])
+    """
+    mean, off = mean_and_deviations(values, probabilities, int(probabilities.argmax()))
+    return float(mean), off
+
+
+@np.errstate(under="ignore", over="ignore")
+def mean_and_deviations(values: A, probabilities: A, mode: int, xp: ModuleType = np) -> tuple[A, A]:
+    """E[v] and v/E[v] − 1 for non-negative v, measured from the value at the mode so that nothing cancels.
+
+    A constant v deviates by exactly 0, and so does what cannot happen. A mean too small for a normal number is returned
+    as 0, with no deviations.
+
+    Parameters
+    ----------
+    values, probabilities : array or tensor
+        v(m) and P(M = m), m = 0..n.
+    mode : int
+        The m of largest probability. It is asked for, since finding it in a tensor would read from its device.
+    xp : module, default numpy
+        ``numpy`` or ``torch``, whichever made the arrays.
+    """
+    base = values[mode]
+    step = values - base
+    shift = (probabilities * step).sum()
+    mean = base + shift
+    vanishes = mean < TINY
+    off = (step - shift) / xp.where(vanishes, 1.0, mean)
+    return xp.where(vanishes, 0.0, mean), xp.where((probabilities > 0.0) & ~vanishes, off, 0.0)
 
 
 def gains(T: Weighting, n: int, share: float) -> npt.NDArray[np.float64]:

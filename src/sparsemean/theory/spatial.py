@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import numpy.typing as npt
 
 from .arguments import energy, finite, node_count, unit_share
-from .binomial import count_given_sent, pmf, relative_deviations
-from .scaling import gains, inverse_weights
-from .weighting import Weighting, weights
+from .binomial import count_given_sent, pmf
+from .scaling import gains, inverse_weights, relative_deviations
+from .weighting import A, Weighting, weights
 
 ROUNDING = 4 * float(np.finfo(np.float64).eps)
 
@@ -37,12 +38,25 @@ def constants(T: Weighting, n: int, share: float) -> tuple[float, float]:
     mean, excess = relative_deviations(inverse_weights(T, n, p)[0], sent)
     if mean == 0.0:
         return math.inf, -math.inf
+    c1, c2 = constants_of(excess, sent, pair_ratios(n, p), p)
+    return float(c1), float(c2)
+
+
+def pair_ratios(n: int, share: float) -> npt.NDArray[np.float64]:
+    """u(m) = (m − 1)/((n − 1)p) for m = 0..n: P(M = m | two given nodes sent) over P(M = m | one of them sent).
+
+    >>> pair_ratios(3, 0.5).tolist()
+    [-1.0, 0.0, 1.0, 2.0]
+    """
+    ratios: npt.NDArray[np.float64] = np.arange(-1.0, n) / (max(n - 1, 1) * share)
+    return ratios
+
+
+def constants_of(excess: A, sent: A, ratios: A, share: float) -> tuple[A, A]:
+    """(c1, c2) of ``constants`` from its e(m), b_m and u(m), m = 0..n, as NumPy arrays or as torch tensors."""
     pull = sent * excess
-    c1 = float(np.sum(pull * excess)) / p
-    if n == 1:
-        return c1, 0.0
-    others = np.arange(-1.0, n) / ((n - 1) * p)
-    return c1, 0.0 - float(np.sum(pull * others * excess + 2.0 * pull * (others - 1.0)))
+    c1 = (pull * excess).sum() / share
+    return c1, 0.0 - (pull * ratios * excess + 2.0 * pull * (ratios - 1.0)).sum()
 
 
 def error_coefficients(T: Weighting, n: int, share: float) -> tuple[float, float]:
@@ -52,8 +66,12 @@ def error_coefficients(T: Weighting, n: int, share: float) -> tuple[float, float
     (3.0, 0.0)
     """
     p = unit_share(share)
-    c1, c2 = constants(T, n, p)
-    return (1.0 - p) / p + c1, 0.0 - c2
+    return coefficients_of(*constants(T, n, p), p)
+
+
+def coefficients_of(c1: A, c2: A, share: float) -> tuple[A, A]:
+    """(A1, A2) of ``error_coefficients`` from the constants of Theorem 1, as numbers or as tensors."""
+    return (1.0 - share) / share + c1, 0.0 - c2  # type: ignore[return-value]  # float + A is no float
 
 
 @np.errstate(under="ignore", over="ignore")

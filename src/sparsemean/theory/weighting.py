@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,9 @@ Weighting: TypeAlias = (
 
 FixedWeighting: TypeAlias = str | float | Callable[[npt.NDArray[np.float64], int], npt.ArrayLike] | tuple[float, ...]
 """A weighting that cannot change, and so can be looked up."""
+
+A = TypeVar("A", bound=Any)
+"""A NumPy array or a torch tensor: functions of ``A`` serve both, and read nothing back from a tensor's device."""
 
 NAMES = ("one", "max", "avg")
 
@@ -42,12 +45,12 @@ def weights(T: Weighting, n: int) -> npt.NDArray[np.float64]:
     """
     n = node_count(n)
     if isinstance(T, str):
-        return _ratio(_named_ratio(T, n), n)
+        return linear_weights(_named_ratio(T, n), np.arange(n, dtype=np.float64))
     if isinstance(T, (int, float, np.integer, np.floating)):
         ratio = finite(T, "the ratio of T")
         if ratio < -1.0:
             raise InvalidInput(f"the ratio of T must be at least -1, not {ratio!r}; clip it as optimal_ratio does")
-        return _ratio(ratio, n)
+        return linear_weights(ratio, np.arange(n, dtype=np.float64))
     if callable(T):
         returned = _numbers(T(np.arange(1.0, n + 1.0), n))
         if returned.shape not in ((), (1,), (n,)):
@@ -60,6 +63,22 @@ def weights(T: Weighting, n: int) -> npt.NDArray[np.float64]:
             f"give one entry for each count 1..n, or a callable T(m, n)"
         )
     return _positive(table[:n].copy())
+
+
+def linear_weights(ratio: float | A, others: A) -> A:
+    """T(m) = 1 + ρ(m − 1)/(n − 1) for m = 1..n, the T that is best when R2/R1 = ρ (Theorem 2); 1 where n = 1.
+
+    Parameters
+    ----------
+    ratio : float or 0-d tensor
+        ρ.
+    others : array or tensor
+        m − 1 = 0, …, n − 1, as floating-point numbers.
+
+    >>> linear_weights(1.0, np.arange(3.0)).tolist()
+    [1.0, 1.5, 2.0]
+    """
+    return 1.0 + ratio * others / max(len(others) - 1, 1)  # type: ignore[return-value]  # 1.0 + A is no float
 
 
 def _numbers(values: npt.ArrayLike) -> npt.NDArray[np.float64]:
@@ -77,13 +96,6 @@ def _named_ratio(name: str, n: int) -> float:
     if name not in ratios:
         raise InvalidInput(f"unknown T {name!r}; use one of {', '.join(NAMES)}, or give the ratio R2/R1 as a number")
     return ratios[name]
-
-
-def _ratio(ratio: float, n: int) -> npt.NDArray[np.float64]:
-    if n == 1:
-        return np.ones(1)
-    others: npt.NDArray[np.float64] = np.arange(n, dtype=np.float64)
-    return 1.0 + ratio * others / (n - 1)
 
 
 def _positive(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

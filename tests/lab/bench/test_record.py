@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from sparsemean.errors import InvalidInput
-from sparsemean.lab.bench import Case, Row
-from sparsemean.lab.bench.against import changes
+from sparsemean.lab.bench import Case, Measurement
+from sparsemean.lab.bench.changes import changes
 from sparsemean.lab.bench.link import Break
-from sparsemean.lab.bench.record import Record, read
+from sparsemean.lab.bench.record import BenchRecord, read
 from sparsemean.lab.bench.timing import Timing
 
 CASE = Case("rand-k", 1_000, 0.1, 3)
@@ -22,13 +22,13 @@ def timing(seconds: float) -> Timing:
     return Timing(0.9 * seconds, seconds, 1.1 * seconds, 7)
 
 
-def record(ours: float = 1.0, numpy: float = 8.0, dense: float = 2.0) -> Record:
+def record(ours: float = 1.0, numpy: float = 8.0, dense: float = 2.0) -> BenchRecord:
     rows = (
-        Row("server round", CASE, timing(ours), {"NumPy": timing(numpy), "dense": timing(dense)}, 1_000, 0.5),
-        Row("import", None, timing(0.1), {"import numpy": timing(0.05)}),
+        Measurement("server round", CASE, timing(ours), {"NumPy": timing(numpy), "dense": timing(dense)}, 1_000, 0.5),
+        Measurement("import", None, timing(0.1), {"import numpy": timing(0.05)}),
     )
     links = (Break(CASE, 1.0, 2.0, 464, 4_000, float("inf")),)
-    return Record({"processor": "a"}, rows, links, ("x: too large",), complete=False)
+    return BenchRecord({"processor": "a"}, rows, links, ("x: too large",), complete=False)
 
 
 def test_what_is_written_is_read_again(tmp_path: Path):
@@ -61,7 +61,7 @@ def test_other_formats_and_missing_files_are_named(tmp_path: Path):
         read(path)
 
 
-def change_of(old: Record, new: Record):
+def change_of(old: BenchRecord, new: BenchRecord):
     return next(change for change in changes(old, new) if change.label.startswith("server"))
 
 
@@ -87,12 +87,12 @@ def test_what_only_one_baseline_sees_is_no_change():
 
 def test_rows_of_one_record_alone_are_left_out_and_the_slowest_change_stands_first():
     old, new = record(), record(ours=4.0)
-    more = replace(new, rows=(*new.rows, Row("new", None, timing(1.0))))
+    more = replace(new, rows=(*new.rows, Measurement("new", None, timing(1.0))))
     assert [change.label for change in changes(old, more)] == ["server round: " + str(CASE), "import"]
 
 
 def test_rows_without_baselines_are_compared_by_the_clock():
-    old, new = (replace(record(), rows=(Row("first", None, timing(s)),)) for s in (1.0, 0.25))
+    old, new = (replace(record(), rows=(Measurement("first", None, timing(s)),)) for s in (1.0, 0.25))
     assert changes(old, new)[0].mean == pytest.approx(4.0)
 
 

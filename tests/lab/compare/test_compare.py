@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import sparsemean as sm
-from sparsemean.lab.compare import Budget, Comparison, Result, advice, compare, likeness, scheme_within
+from sparsemean.lab.compare import Budget, Comparison, Result, advice, compare, scheme_within, vector_correlation
 
 RNG = np.random.default_rng(5)
 ALIKE = RNG.normal(size=60) + 0.2 * RNG.normal(size=(10, 60))
@@ -122,11 +122,11 @@ def test_degenerate_vectors_give_numbers(vectors):
     assert advice(found)
 
 
-def test_likeness_of_known_vectors():
-    both = likeness(np.array([[[1.0, 0.0], [0.0, 1.0]], [[2.0, 0.0], [0.0, 2.0]]]))
+def test_correlation_of_known_vectors():
+    both = vector_correlation(np.array([[[1.0, 0.0], [0.0, 1.0]], [[2.0, 0.0], [0.0, 2.0]]]))
     assert both.ratio == 0.0
     assert both.change == pytest.approx(2 / 8)
-    assert likeness(ALIKE[None]).change is None
+    assert vector_correlation(ALIKE[None]).change is None
 
 
 def test_advice_follows_the_table():
@@ -154,7 +154,7 @@ def test_processes_and_one_process_agree(monkeypatch):
 def test_weights_count_in_the_correlation_too():
     weights = np.array([1.0, 50.0, *np.ones(8)])
     r1, r2 = sm.theory.correlation(weights[:, None] * ALIKE)
-    assert likeness(ALIKE[None], weights).ratio == pytest.approx(r2 / r1)
+    assert vector_correlation(ALIKE[None], weights).ratio == pytest.approx(r2 / r1)
 
 
 def test_a_memory_that_diverges_is_said_so_and_not_advised():
@@ -190,6 +190,6 @@ def test_rows_over_the_budget_are_marked_and_never_advised():
 
 def test_a_change_below_one_percent_is_not_called_zero():
     steady = compare(STEADY, Budget(share=0.4), ["rand-k", "rand-k-temporal"], seeds=1)
-    assert steady.likeness.change is not None
-    assert 0 < steady.likeness.change < 0.005
-    assert f"change by only {100 * steady.likeness.change:.2g}% from" in advice(steady)
+    assert steady.correlation.change is not None
+    assert 0 < steady.correlation.change < 0.005
+    assert f"change by only {100 * steady.correlation.change:.2g}% from" in advice(steady)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sparsemean.lab.datasets.entry import Download, Entry, File
+from sparsemean.lab.datasets.entry import DatasetEntry, Download, File
 
 CONTENT = {"a.txt": b"first file\n", "b.txt": b"second\n"}
 
@@ -22,9 +22,9 @@ def content() -> dict[str, bytes]:
 
 
 @pytest.fixture
-def entry() -> Entry:
+def entry() -> DatasetEntry:
     """A set of two small files, to be downloaded as they are."""
-    return Entry(
+    return DatasetEntry(
         name="tiny",
         folder="tiny-folder",
         files=tuple(File(name, len(content), sha256(content)) for name, content in CONTENT.items()),

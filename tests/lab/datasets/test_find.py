@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from sparsemean.errors import InvalidInput
-from sparsemean.lab.datasets.entry import Entry
+from sparsemean.lab.datasets.entry import DatasetEntry
 from sparsemean.lab.datasets.find import contents, places
 
 
-def put(place: Path, entry: Entry, content: dict[str, bytes], suffix: str = "") -> None:
+def put(place: Path, entry: DatasetEntry, content: dict[str, bytes], suffix: str = "") -> None:
     folder = place / entry.folder
     folder.mkdir(parents=True)
     pack: dict[str, Callable[[bytes], bytes]] = {"": bytes, ".gz": gzip.compress, ".xz": lzma.compress}

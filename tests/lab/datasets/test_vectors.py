@@ -56,7 +56,7 @@ class TestArrays:
     def test_two_axes_are_one_round(self, tmp_path) -> None:
         np.save(tmp_path / "x.npy", ROUNDS[0])
         check(vectors.load(str(tmp_path / "x.npy")), ROUNDS[:1])
-        assert np.array_equal(vectors.load_vectors(tmp_path / "x.npy"), ROUNDS[:1])
+        assert np.array_equal(vectors.load(tmp_path / "x.npy").vectors, ROUNDS[:1])
 
     def test_the_order_in_memory_does_not_matter(self, tmp_path) -> None:
         np.save(tmp_path / "x.npy", np.asfortranarray(ROUNDS))

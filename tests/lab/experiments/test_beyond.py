@@ -14,9 +14,9 @@ from sparsemean.lab.experiments import judge_all
 from sparsemean.lab.experiments.catalogue import QUICK
 from sparsemean.lab.experiments.catalogue.beyond import few_bits, thin_links
 from sparsemean.lab.experiments.measures import MEASURES
-from sparsemean.lab.experiments.measures.alike import alike
+from sparsemean.lab.experiments.measures.correlated import correlated_vectors
 from sparsemean.lab.experiments.setting import Setting
-from sparsemean.lab.experiments.tables import read_table
+from sparsemean.lab.tables import read_table
 from sparsemean.wire.frame import HEADER_BYTES
 
 Rows = list[dict[str, Any]]
@@ -66,8 +66,8 @@ def test_a_scheme_that_lost_clusters_does_not_count(tmp_path):
     assert verdict(tmp_path, "hybrid-kmeans") == "not reproduced"
 
 
-def test_vectors_are_as_alike_as_asked():
-    r1, r2 = theory.correlation(alike(10, 20_000, 8.9, seed=1))
+def test_vectors_have_the_wanted_correlation():
+    r1, r2 = theory.correlation(correlated_vectors(10, 20_000, 8.9, seed=1))
     assert r2 / r1 == pytest.approx(8.9, abs=0.05)
 
 

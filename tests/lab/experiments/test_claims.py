@@ -13,7 +13,7 @@ from sparsemean.lab.experiments import CLAIMS, judge_all
 from sparsemean.lab.experiments.claims.check import Check, of_factors, of_number, of_values
 from sparsemean.lab.experiments.claims.claim import COLUMNS, verdict
 from sparsemean.lab.experiments.claims.evidence import Tables, compared, late
-from sparsemean.lab.experiments.tables import read_table
+from sparsemean.lab.tables import read_table
 
 Rows = list[dict[str, Any]]
 LEVELS = {"rand-k": 1.0, "wangni": 0.8, "induced": 2.0, "rand-k-spatial-avg": 0.05, "rand-k-temporal": 0.02}

@@ -8,8 +8,8 @@ import pytest
 from sparsemean import theory
 from sparsemean.lab.experiments import Setting, SettingFailed, run_setting
 from sparsemean.lab.experiments.theory_table import COLUMNS, STATEMENTS
+from sparsemean.lab.experiments.theory_table.agreement import at_least, at_most, equal, same
 from sparsemean.lab.experiments.theory_table.descent import expected_distance
-from sparsemean.lab.experiments.theory_table.judged import at_least, at_most, equal, same
 from sparsemean.lab.experiments.theory_table.spatial import literal_scale
 
 

@@ -10,7 +10,7 @@ import pytest
 from sparsemean import InvalidInput
 from sparsemean._types import Doubles, Ints
 from sparsemean.lab.tasks import LogisticRegression
-from sparsemean.lab.tasks.descent import Model
+from sparsemean.lab.tasks.gradient_descent import Model
 from sparsemean.lab.trace import play
 
 CLASSES, DIM = 3, 4

@@ -68,14 +68,14 @@ def common_metrics(replies: Sequence[TrainReply]) -> frozenset[tuple[str, int]]:
     return Counter(reply.metrics for reply in replies).most_common(1)[0][0] if replies else frozenset()
 
 
-def quality_of(estimate: sm.Estimate, taken: Sequence[TrainReply], dense_bytes: int) -> dict[str, int | float]:
+def quality_of(estimate: sm.Estimate, accepted: Sequence[TrainReply], dense_bytes: int) -> dict[str, int | float]:
     """Bytes of the replies that count, how many times as many dense ones would have, and how good the mean is."""
-    contents = [reply.content for reply in taken]
+    contents = [reply.content for reply in accepted]
     arrays = sum(record.count_bytes() for content in contents for record in content.array_records.values())
     metrics = sum(record.count_bytes() for content in contents for record in content.metric_records.values())
     found: dict[str, int | float | None] = {
         "bytes-up": arrays + metrics,
-        "compression": (len(taken) * dense_bytes + metrics) / (arrays + metrics),
+        "compression": (len(accepted) * dense_bytes + metrics) / (arrays + metrics),
         "ratio": None if estimate.correlation is None else estimate.correlation.ratio,
         "error": estimate.error,
         "error-se": estimate.error_se,

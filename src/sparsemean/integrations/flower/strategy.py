@@ -107,10 +107,10 @@ class SparseMean(Strategy):
         """The inner strategy's arrays after the estimated mean; None, so that they stay, where no reply could count."""
         if self.server is None or not self._asked:
             return self.inner.aggregate_train(server_round, replies)
-        taken = self._take(list(replies), self.server)
+        accepted = self._take(list(replies), self.server)
         metrics: dict[str, int | float] = {
             "round": self.server.round,
-            "nodes": len(taken),
+            "nodes": len(accepted),
             "refused": len(self.refused),
             "missing": len(self.missing),
         }
@@ -119,11 +119,11 @@ class SparseMean(Strategy):
         except sm.TooFewNodes:
             self.estimate = None
             self.server.skip_round()
-            why = f"all replies have {self.inner.weighted_by_key} 0" if taken else "no reply counts, see above why"
+            why = f"all replies have {self.inner.weighted_by_key} 0" if accepted else "no reply counts, see above why"
             log.warning("sparsemean: the arrays stay as they were in round %d: %s", server_round, why)
             return None, _prefixed(metrics)
-        arrays, averaged = self._through_inner(server_round, taken, estimate)
-        metrics.update(quality_of(estimate, taken, self._dense_bytes))
+        arrays, averaged = self._through_inner(server_round, accepted, estimate)
+        metrics.update(quality_of(estimate, accepted, self._dense_bytes))
         log.info("sparsemean: %s", ", ".join(f"{name} {value:.6g}" for name, value in metrics.items()))
         return arrays, MetricRecord({**(averaged or {}), **_prefixed(metrics)})
 
@@ -138,7 +138,7 @@ class SparseMean(Strategy):
         return self.inner.aggregate_evaluate(server_round, replies)
 
     def close(self) -> None:
-        """Let go of the journal, so that another process may go on with it."""
+        """Close the journal, so that another process may go on with it."""
         if self.server is not None:
             self.server.close()
 
@@ -172,19 +172,19 @@ class SparseMean(Strategy):
                 read.append(read_reply(reply, self._parted, self.inner.weighted_by_key))
             except sm.PayloadError as error:
                 self._refuse(node, f"{type(error).__name__}: {error}")
-        common, taken = common_metrics(read), list[TrainReply]()
+        common, accepted = common_metrics(read), list[TrainReply]()
         for one in read:
             try:
                 if one.metrics != common:
                     raise sm.MalformedPayload("its metrics are not those that most nodes sent")
                 server.accept(one.node, one.blob, one.weight)
-                taken.append(one)
+                accepted.append(one)
             except (sm.PayloadError, sm.InvalidInput) as error:
                 self._refuse(one.node, f"{type(error).__name__}: {error}")
         self.missing = tuple(sorted(self._asked - answered))
         if self.missing:
             log.warning("sparsemean: no answer from %s", ", ".join(self.missing))
-        return taken
+        return accepted
 
     def _take_failure(self, source: str, why: str) -> None:
         if source in self._asked:
@@ -197,19 +197,19 @@ class SparseMean(Strategy):
         log.warning("sparsemean: refused the reply of node %s: %s", node, why)
 
     def _through_inner(
-        self, server_round: int, taken: Sequence[TrainReply], estimate: sm.Estimate
+        self, server_round: int, accepted: Sequence[TrainReply], estimate: sm.Estimate
     ) -> tuple[ArrayRecord | None, MetricRecord | None]:
         """What the inner strategy makes of one reply that carries the mean, and of the metrics of all."""
         inner, parted = self.inner, self._parted
-        weights = [reply.weight for reply in taken]
-        whole = parted.mean_of_whole([reply.whole for reply in taken], weights)
+        weights = [reply.weight for reply in accepted]
+        whole = parted.mean_of_whole([reply.whole for reply in accepted], weights)
         content = RecordDict(
             {
                 inner.arrayrecord_key: record_of(parted.moved(estimate.mean, whole)),
                 "metrics": MetricRecord({inner.weighted_by_key: sum(weights)}),
             }
         )
-        average, contents = inner.train_metrics_aggr_fn, [reply.content for reply in taken]
+        average, contents = inner.train_metrics_aggr_fn, [reply.content for reply in accepted]
         inner.train_metrics_aggr_fn = lambda _, key: average(contents, key)  # which shall see every node's metrics
         try:
             arrays, metrics = inner.aggregate_train(server_round, [Message(content, 0, MessageType.TRAIN)])

@@ -6,16 +6,16 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 import sparsemean as sm
-from sparsemean.core import Acceptance, Payload, Rounds, Summary
-from sparsemean.integrations.ray.ending import Ending, check_summary, is_whole
+from sparsemean.decoding.summary import Summary
 from sparsemean.integrations.ray.pieces import UNCHANGED, Piece, Sent
+from sparsemean.integrations.ray.round_end import RoundEnd, check_summary, is_whole
+from sparsemean.payload import Payload
+from sparsemean.server.roster import Acceptance, Roster
+from sparsemean.wire.values import value_kind
 
 MOST = (1 << 63) - 1  # what a journal has room for
-
-Array = npt.NDArray[Any]
 
 
 def pieces_in(given: object) -> list[Piece]:
@@ -26,26 +26,26 @@ def pieces_in(given: object) -> list[Piece]:
     return pieces
 
 
-def opened(rounds: Rounds, round: int, pieces: Sequence[Piece], lo: int, hi: int) -> list[Payload | None]:
+def opened(roster: Roster, round: int, pieces: Sequence[Piece], lo: int, hi: int) -> list[Payload | None]:
     """What the pieces hold, if they are new and all right; nothing is counted yet."""
-    if round != rounds.round:
-        raise sm.WrongRound(f"pieces of round {round!r}; the open round is {rounds.round}")
+    if round != roster.round:
+        raise sm.WrongRound(f"pieces of round {round!r}; the open round is {roster.round}")
     payloads: list[Payload | None] = []
     here: set[str] = set()
     for piece in pieces:
-        payloads.append(opened_piece(rounds, round, piece, lo, hi))
-        node = piece.taken.receipt.node
-        if node in rounds.accepted or node in here:
+        payloads.append(opened_piece(roster, round, piece, lo, hi))
+        node = piece.acceptance.receipt.node
+        if node in roster.accepted or node in here:
             raise sm.ConflictingPayload(f"node {node!r} already has a piece in round {round}")
         here.add(node)
     return payloads
 
 
-def opened_piece(rounds: Rounds, round: int, piece: Piece, lo: int, hi: int) -> Payload | None:
+def opened_piece(roster: Roster, round: int, piece: Piece, lo: int, hi: int) -> Payload | None:
     """What one piece holds for the range [lo, hi)."""
-    run, facts = rounds.run, rounds.run.scheme.encoder.facts
-    check_taken(piece.taken, round, len(run.blocks))
-    whose = f"the piece of node {piece.taken.receipt.node!r}"
+    run, facts = roster.run, roster.run.scheme.encoder.facts
+    check_acceptance(piece.acceptance, round, len(run.blocks))
+    whose = f"the piece of node {piece.acceptance.receipt.node!r}"
     if not isinstance(piece.afresh, bool) or (piece.afresh and not facts.in_step):
         raise sm.MalformedPayload(f"{whose} says afresh={piece.afresh!r}, which its encoder does not do")
     if not is_whole(piece.choice, UNCHANGED, len(run.encoders) - 1) or not isinstance(piece.sent, tuple):
@@ -54,7 +54,7 @@ def opened_piece(rounds: Rounds, round: int, piece: Piece, lo: int, hi: int) -> 
     if (piece.choice == UNCHANGED and not facts.skips) or len(piece.sent) != len(parts):
         raise sm.MalformedPayload(f"{whose} has {len(piece.sent)} parts, other than its encoder makes")
     for layout, sent in zip(parts, piece.sent, strict=True):
-        _check_sent(sent, whose, layout.fixed, layout.count, rounds.dtype, lo, hi)
+        _check_sent(sent, whose, layout.fixed, layout.count, value_kind(run.scheme.values).dtype, lo, hi)
     payload = piece.payload(run, lo, hi)
     for part in () if payload is None else payload.parts:
         if part.coordinates.size != part.values.size:
@@ -64,21 +64,23 @@ def opened_piece(rounds: Rounds, round: int, piece: Piece, lo: int, hi: int) -> 
     return payload
 
 
-def check_taken(taken: object, round: int, blocks: int) -> None:
+def check_acceptance(acceptance: object, round: int, blocks: int) -> None:
     """Refuse what does not describe a payload of this round."""
-    receipt = taken.receipt if isinstance(taken, Acceptance) else None
-    if not isinstance(taken, Acceptance) or not isinstance(receipt, sm.Receipt):
-        raise sm.MalformedPayload(f"{taken!r:.100} does not describe a payload")
+    receipt = acceptance.receipt if isinstance(acceptance, Acceptance) else None
+    if not isinstance(acceptance, Acceptance) or not isinstance(receipt, sm.Receipt):
+        raise sm.MalformedPayload(f"{acceptance!r:.100} does not describe a payload")
     if not (isinstance(receipt.node, str) and receipt.node and isinstance(receipt.digest, str)):
         raise sm.MalformedPayload(f"{receipt!r:.200} is no receipt")
     if receipt.round != round or isinstance(receipt.round, bool):
         raise sm.WrongRound(f"the receipt of node {receipt.node!r} is of round {receipt.round!r}, not {round}")
-    if not _is_array(taken.weight, np.dtype(np.float64), blocks) or not np.all(
-        (taken.weight >= 0) & np.isfinite(taken.weight)
+    if not _is_array(acceptance.weight, np.dtype(np.float64), blocks) or not np.all(
+        (acceptance.weight >= 0) & np.isfinite(acceptance.weight)
     ):
         raise sm.MalformedPayload(f"the weight of node {receipt.node!r} is not {blocks} numbers from 0 on")
-    if not (is_whole(taken.bytes, 0, MOST) and is_whole(taken.basis, 0, MOST)):
-        raise sm.MalformedPayload(f"bytes and basis of node {receipt.node!r} are {taken.bytes!r} and {taken.basis!r}")
+    if not (is_whole(acceptance.bytes, 0, MOST) and is_whole(acceptance.basis, 0, MOST)):
+        raise sm.MalformedPayload(
+            f"bytes and basis of node {receipt.node!r} are {acceptance.bytes!r} and {acceptance.basis!r}"
+        )
 
 
 def _check_sent(sent: object, whose: str, fixed: bool, most: int, dtype: np.dtype[Any], lo: int, hi: int) -> None:
@@ -101,25 +103,27 @@ def _check_sent(sent: object, whose: str, fixed: bool, most: int, dtype: np.dtyp
         raise sm.MalformedPayload(f"{whose} lists coordinates out of order, or beyond [{lo}, {hi})")
 
 
-def check_same(rounds: Rounds, pieces: Sequence[Piece]) -> None:
+def check_same(roster: Roster, pieces: Sequence[Piece]) -> None:
     """Refuse other pieces in place of those that this call is said to repeat."""
     for piece in pieces:
-        check_taken(piece.taken, rounds.round, len(rounds.run.blocks))
-        before = rounds.accepted.get(piece.taken.receipt.node)
-        if before is None or before.receipt != piece.taken.receipt:
-            raise sm.ConflictingPayload(f"node {piece.taken.receipt.node!r} has no such piece in round {rounds.round}")
+        check_acceptance(piece.acceptance, roster.round, len(roster.run.blocks))
+        before = roster.accepted.get(piece.acceptance.receipt.node)
+        if before is None or before.receipt != piece.acceptance.receipt:
+            raise sm.ConflictingPayload(
+                f"node {piece.acceptance.receipt.node!r} has no such piece in round {roster.round}"
+            )
 
 
-def check_ending(ending: object) -> Ending:
+def check_end(ending: object) -> RoundEnd:
     """Refuse what does not say how a round ends."""
-    if not isinstance(ending, Ending) or ending.kind not in ("close", "skip"):
-        raise sm.InvalidInput(f"a round ends with an Ending, got {ending!r:.100}")
+    if not isinstance(ending, RoundEnd) or ending.kind not in ("close", "skip"):
+        raise sm.InvalidInput(f"a round ends with an RoundEnd, got {ending!r:.100}")
     if not is_whole(ending.after, -1, MOST) or not is_whole(ending.most_nodes, 1, MOST):
         raise sm.InvalidInput(f"an end after record {ending.after!r} with {ending.most_nodes!r} nodes at most is none")
     return ending
 
 
-def check_ending_summary(found: object, own: Summary) -> None:
+def check_end_summary(found: object, own: Summary) -> None:
     """Refuse a summary of all ranges to which this range, with ``own``, does not belong."""
     try:
         summary = check_summary(found, own)

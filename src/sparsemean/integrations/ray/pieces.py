@@ -5,29 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 import sparsemean as sm
-from sparsemean.core import (
-    Acceptance,
-    Layout,
-    Levels,
-    Part,
-    Payload,
-    Sample,
-    Tree,
-    array_in,
-    branch,
-    coordinates_between,
-    places_of,
-    read_tree,
-    written,
-)
+from sparsemean._types import Array
+from sparsemean.journal.written_tree import read_tree, written
+from sparsemean.kernels.sample import Sample, places_of
+from sparsemean.payload import Layout, Levels, Part, Payload
+from sparsemean.sampling import coordinates_between
+from sparsemean.server.local import Entry
+from sparsemean.server.roster import Acceptance
+from sparsemean.state_tree import Tree, array_in, branch
 
-Array = npt.NDArray[Any]
 UNCHANGED = -1
 
 
@@ -44,7 +34,7 @@ class Sent:
 class Piece:
     """What of one payload lies in a range, with all that a server knows of the payload."""
 
-    taken: Acceptance
+    acceptance: Acceptance
     afresh: bool
     choice: int
     sent: tuple[Sent, ...]
@@ -53,7 +43,7 @@ class Piece:
         """The payload as the shard of [lo, hi) sees it: coordinates from lo on, and memory of its own."""
         if self.choice == UNCHANGED:
             return None
-        receipt = self.taken.receipt
+        receipt = self.acceptance.receipt
         parts = []
         for layout, sent in zip(run.layouts[self.choice], self.sent, strict=True):
             if layout.where == "all":
@@ -70,11 +60,11 @@ class Piece:
 
     def record(self, after: int) -> tuple[str, bytes, bytes]:
         """Node, weight and all else, for a journal; ``after`` is the record that it came after, with others perhaps."""
-        receipt = self.taken.receipt
-        numbers = np.array([self.taken.bytes, self.taken.basis, self.afresh, self.choice, after], np.int64)
+        receipt = self.acceptance.receipt
+        numbers = np.array([self.acceptance.bytes, self.acceptance.basis, self.afresh, self.choice, after], np.int64)
         sent: list[Tree] = [{"values": each.values, "noise": each.noise, "at": each.at} for each in self.sent]
         tree: Tree = {"digest": receipt.digest, "numbers": numbers, "sent": sent}
-        return receipt.node, self.taken.weight.tobytes(), b"".join(written(tree))
+        return receipt.node, self.acceptance.weight.tobytes(), b"".join(written(tree))
 
     @staticmethod
     def recorded(round: int, node: str, weight: bytes, rest: bytes) -> tuple[Piece, int]:
@@ -88,12 +78,13 @@ class Piece:
         return Piece(Acceptance(receipt, np.frombuffer(weight), size, basis), bool(afresh), choice, parts), after
 
 
-def pieces(run: sm.Run, bounds: Sequence[int], taken: Acceptance, afresh: bool, payload: Payload | None) -> list[Piece]:
+def pieces(run: sm.Run, bounds: Sequence[int], entry: Entry) -> list[Piece]:
     """One for each range, also where nothing of the payload lies in it: every shard knows every node."""
+    acceptance, afresh, payload = entry
     if payload is None:
-        return [Piece(taken, afresh, UNCHANGED, ())] * (len(bounds) - 1)
+        return [Piece(acceptance, afresh, UNCHANGED, ())] * (len(bounds) - 1)
     cut = [_cut(part, layout, bounds) for part, layout in zip(payload.parts, run.layouts[payload.choice], strict=True)]
-    return [Piece(taken, afresh, payload.choice, sent) for sent in zip(*cut, strict=True)]
+    return [Piece(acceptance, afresh, payload.choice, sent) for sent in zip(*cut, strict=True)]
 
 
 def _cut(part: Part, layout: Layout, bounds: Sequence[int]) -> Iterator[Sent]:

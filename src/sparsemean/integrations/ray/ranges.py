@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import sparsemean as sm
-from sparsemean.core import tile_size
+from sparsemean.sampling import tile_size
 
 
 class ShardLost(sm.SparseMeanError):
@@ -16,7 +16,7 @@ class ShardLost(sm.SparseMeanError):
 
 
 @dataclass(frozen=True)
-class Plan:
+class Sharding:
     """What makes a shard: the run, which of so many ranges it has, and where its journal lies."""
 
     run: sm.Run
@@ -29,10 +29,10 @@ class Plan:
     clip: tuple[float | None, float | None] | None
 
     def __post_init__(self) -> None:
-        if isinstance(self.shards, bool) or not isinstance(self.shards, int) or not 1 <= self.shards <= self._blocks:
+        if isinstance(self.shards, bool) or not isinstance(self.shards, int) or not 1 <= self.shards <= self._tiles:
             raise sm.InvalidInput(
-                f"shards is {self.shards!r}; a vector of {self.run.dim} has blocks of {self._size} coordinates, "
-                f"which stay together: give 1 to {self._blocks} shards"
+                f"shards is {self.shards!r}; a vector of {self.run.dim} has tiles of {self._size} coordinates, "
+                f"which stay together: give 1 to {self._tiles} shards"
             )
 
     @property
@@ -40,17 +40,17 @@ class Plan:
         return tile_size(self.run.dim)
 
     @property
-    def _blocks(self) -> int:
+    def _tiles(self) -> int:
         return -(-self.run.dim // self._size)
 
     @cached_property
     def bounds(self) -> tuple[int, ...]:
-        """Where ranges begin and end: multiples of the sampler's blocks, so that a range can draw its own samples.
+        """Where ranges begin and end: multiples of a tile, so that a range can draw its own samples.
 
-        >>> Plan(sm.Run(sm.named("rand-k", k=0.1), dim=20_000), 2, "drop", 0, 0, None, True, None).bounds
+        >>> Sharding(sm.Run(sm.named("rand-k", k=0.1), dim=20_000), 2, "drop", 0, 0, None, True, None).bounds
         (0, 8192, 20000)
         """
-        cuts = (self._blocks * shard // self.shards * self._size for shard in range(self.shards))
+        cuts = (self._tiles * shard // self.shards * self._size for shard in range(self.shards))
         return (*cuts, self.run.dim)
 
     def range(self, shard: int) -> tuple[int, int]:

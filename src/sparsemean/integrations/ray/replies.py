@@ -12,10 +12,14 @@ from typing import Any
 import numpy as np
 
 import sparsemean as sm
-from sparsemean.core import Acceptance, Doubles, Nothing, Summary, Tree
-from sparsemean.integrations.ray.calls import MOST, check_taken
-from sparsemean.integrations.ray.ending import Ending, Status, check_summary, is_whole
+from sparsemean._types import Doubles
+from sparsemean.decoding.summary import Summary
+from sparsemean.integrations.ray.calls import MOST, check_acceptance
+from sparsemean.integrations.ray.round_end import RoundEnd, Status, check_summary, is_whole
 from sparsemean.integrations.ray.usage import Usage
+from sparsemean.memory import Nothing
+from sparsemean.server.roster import Acceptance
+from sparsemean.state_tree import Tree
 
 NO_OVERFLOW = 1e70  # sums of squares below it have fourth powers that are finite, too
 
@@ -51,7 +55,7 @@ def status(reply: object) -> Status:
 def summary(reply: object, like: Summary, accepted: Mapping[str, Acceptance], finite: bool) -> Summary:
     """What a range adds to the round in which these were accepted."""
     found = check_summary(reply, like)
-    weights = np.array([taken.weight for taken in accepted.values()]).reshape(len(accepted), like.weight.size)
+    weights = np.array([each.weight for each in accepted.values()]).reshape(len(accepted), like.weight.size)
     if not np.array_equal(found.nodes, np.count_nonzero(weights > 0, axis=0)) or np.any(found.class_nodes < 0):
         raise ValueError("a Summary of other nodes than the round has")
     if not np.allclose(found.weight, weights.sum(axis=0), rtol=1e-9, atol=0.0):
@@ -112,14 +116,14 @@ def last_estimate(
     return None if reply is None else estimate(reply, round, nodes, size, most, finite)
 
 
-def ending(reply: object, like: Summary) -> Ending | None:
+def ending(reply: object, like: Summary) -> RoundEnd | None:
     """How the last round ended; None before the first."""
     if reply is None:
         return None
-    if not isinstance(reply, Ending) or reply.kind not in ("close", "skip"):
-        raise ValueError(f"{_named(reply)}, no Ending")
+    if not isinstance(reply, RoundEnd) or reply.kind not in ("close", "skip"):
+        raise ValueError(f"{_named(reply)}, no RoundEnd")
     if not is_whole(reply.after, -1, MOST) or not is_whole(reply.most_nodes, 1, MOST):
-        raise ValueError(f"an Ending after record {reply.after!r} with {reply.most_nodes!r} nodes at most")
+        raise ValueError(f"an RoundEnd after record {reply.after!r} with {reply.most_nodes!r} nodes at most")
     check_summary(reply.summary, like)
     return reply
 
@@ -131,12 +135,12 @@ def roll(reply: object, round: int, blocks: int) -> tuple[Tree, list[Acceptance]
     state, accepted = reply
     if not isinstance(state, dict) or state.get("round") != round or isinstance(state["round"], bool):
         raise ValueError(f"a roll that is not of round {round}")
-    for taken in accepted:
+    for each in accepted:
         try:
-            check_taken(taken, round, blocks)
+            check_acceptance(each, round, blocks)
         except sm.PayloadError as wrong:
             raise ValueError(f"a roll with an entry that is none: {wrong}") from None
-    if len({taken.receipt.node for taken in accepted}) < len(accepted):
+    if len({each.receipt.node for each in accepted}) < len(accepted):
         raise ValueError("a roll that names a node twice")
     _check_state(state, blocks)
     return state, accepted

@@ -4,38 +4,28 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-
-import numpy as np
+from collections.abc import Sequence
 
 import sparsemean as sm
-from sparsemean.core import (
-    Acceptance,
-    Doubles,
-    Journal,
-    Record,
-    Rounds,
-    Shelf,
-    Summary,
-    Tree,
-    branch,
-    fingerprint,
-    rebuilt,
-)
+from sparsemean._types import Doubles
+from sparsemean.decoding.summary import Summary
 from sparsemean.integrations.ray.calls import (
     MOST,
-    check_ending,
-    check_ending_summary,
+    check_end,
+    check_end_summary,
     check_same,
     opened,
     opened_piece,
     pieces_in,
 )
-from sparsemean.integrations.ray.ending import Ending, Status, is_whole
 from sparsemean.integrations.ray.pieces import Piece
-from sparsemean.integrations.ray.ranges import Plan, ShardLost
+from sparsemean.integrations.ray.ranges import Sharding, ShardLost
+from sparsemean.integrations.ray.round_end import RoundEnd, Status, is_whole
 from sparsemean.integrations.ray.usage import Usage, array_bytes, peak_bytes
+from sparsemean.journal import Journal, Record
+from sparsemean.server.local import Entry, LocalRounds
+from sparsemean.server.roster import Acceptance, Roster
+from sparsemean.state_tree import Tree, branch
 
 PATIENCE = 30.0  # seconds until the process that had the journal before must be gone
 
@@ -46,141 +36,120 @@ class Shard:
     Every change says after which record it comes, so that it is harmless to ask for it again: Ray may run a call whose
     answer is lost. A process that dies comes back with what its journal holds, when it is asked next.
 
-    A call that cannot be right is refused with a typed error before anything is written down or counted. The order of
-    a change is: check and open what came; append it to the journal; count it.
+    A call that cannot be right is refused with a typed error before anything is written down or counted.
     """
 
-    def __init__(self, plan: Plan, number: int) -> None:
-        self._plan, self._number = plan, number
-        self._range = plan.range(number)
+    def __init__(self, sharding: Sharding, number: int) -> None:
+        self._sharding, self._number = sharding, number
+        self._range = sharding.range(number)
         self._journal: Journal | None = None
-        self._rounds: Rounds | None = None
+        self._rounds: LocalRounds | None = None
         self._counted = -1  # records so far, less one, where no journal counts them
         self._before = -1
-        self._ending: Ending | None = None
-        self._broken = False  # by an error in the middle of a change, where no journal has the state before it
+        self._end: RoundEnd | None = None
         self._result: sm.Estimate | None = None  # until the next change, when the front has surely got it
         self._told: Summary | None = None  # of the open round, until the next change
 
     def status(self) -> Status:
         """Where it stands."""
-        rounds = self._held()
-        return Status(rounds.round, self._sequence, self._before, rounds.memory.node_bytes)
+        rounds = self._ready()
+        return Status(rounds.roster.round, self._sequence, self._before, rounds.node_bytes[0])
 
     def roll(self) -> tuple[Tree, list[Acceptance]]:
         """All that is known but for coordinates, and who came in the open round: what the front has forgotten."""
-        rounds = self._held()
-        state = rounds.state()
-        return ({**state, "memory": None} if isinstance(state, dict) else None), list(rounds.accepted.values())
+        rounds = self._ready()
+        state: Tree = {**rounds.roster.state(), **rounds.assessment.state(), "memory": None}
+        return state, list(rounds.roster.accepted.values())
 
     def accept(self, after: int, round: int, pieces: Sequence[Piece]) -> None:
         """Count the pieces, all or none; with a journal they are safe then."""
-        rounds, given = self._held(), pieces_in(pieces)
+        rounds, given = self._ready(), pieces_in(pieces)
         if not self._due(after, len(given)):
-            check_same(rounds, given)
+            check_same(rounds.roster, given)
             return
-        payloads = opened(rounds, round, given, *self._range)
-        if self._journal is not None:
-            self._journal.accept(round, [piece.record(after) for piece in given])
-        with self._changing(after, len(given)):
-            for piece, payload in zip(given, payloads, strict=True):
-                rounds.count(piece.taken, piece.afresh, payload)
+        payloads = opened(rounds.roster, round, given, *self._range)
+        entries = [
+            Entry(piece.acceptance, piece.afresh, payload) for piece, payload in zip(given, payloads, strict=True)
+        ]
+        rounds.add(entries, [piece.record(after) for piece in given] if rounds.durable else [])
+        self._changed(after, len(given))
 
     def forget(self, after: int, round: int, node: str) -> None:
         """Drop all that is remembered of a node."""
-        rounds = self._held()
+        rounds = self._ready()
         if not isinstance(node, str) or not node:
             raise sm.InvalidInput(f"a node is named by a non-empty string, got {node!r:.100}")
         if self._due(after, 1):
-            if round != rounds.round or node in rounds.accepted:
-                raise sm.InvalidInput(f"node {node!r} cannot be forgotten in round {round!r}; {rounds.round} is open")
-            if self._journal is not None:
-                self._journal.forget(round, node)
-            with self._changing(after, 1):
-                rounds.forget(node)
+            opened = rounds.roster.round
+            if round != opened or node in rounds.roster.accepted:
+                raise sm.InvalidInput(f"node {node!r} cannot be forgotten in round {round!r}; {opened} is open")
+            rounds.forget(node)
+            self._changed(after, 1)
 
     def summary(self, after: int) -> Summary:
         """What this range adds to what is known of the open round."""
-        rounds = self._held()
+        rounds = self._ready()
         if not self._due(after, 0):
             raise ShardLost(f"shard {self._number} has changed meanwhile; make a new RayServer")
         return self._summary(rounds)
 
-    def _summary(self, rounds: Rounds) -> Summary:
+    def _summary(self, rounds: LocalRounds) -> Summary:
         if self._told is None:
-            with self._guarded():
-                self._told = rounds.summary()
+            self._told = rounds.summary()
         return self._told
 
-    def end(self, ending: Ending) -> None:
+    def end(self, end: RoundEnd) -> None:
         """End the round, of which ``result`` tells then."""
-        rounds, ending = self._held(), check_ending(ending)
-        if not self._due(ending.after, 1):
-            if self._ending is None or (self._ending.after, self._ending.kind) != (ending.after, ending.kind):
-                raise sm.InvalidInput(f"no round has ended after record {ending.after} in shard {self._number}")
+        rounds, end = self._ready(), check_end(end)
+        if not self._due(end.after, 1):
+            if self._end is None or (self._end.after, self._end.kind) != (end.after, end.kind):
+                raise sm.InvalidInput(f"no round has ended after record {end.after} in shard {self._number}")
             return
-        check_ending_summary(ending.summary, self._summary(rounds))
-        round, result = rounds.round, None
-        decoded = rounds.decoded(ending.summary) if ending.kind == "close" else None  # which changes nothing
-        with self._changing(ending.after, 1):
-            if decoded is None:
-                rounds.skip(ending.summary, ending.most_nodes)
-            else:
-                rounds.divergence(decoded)  # which the front tells
-                result = rounds.close(ending.summary, decoded, ending.most_nodes)
-            if self._journal is not None:
-                state = rounds.state()
-                kept: Tree = {**state, "ending": ending.tree()} if isinstance(state, dict) else None
-                self._journal.end(ending.kind, round, kept, result, rounds.memory.changes())
-            rounds.memory.settle()
-            if self._journal is not None:
-                self._journal.settled()
-        self._ending, self._result = ending, result
+        check_end_summary(end.summary, self._summary(rounds))
+        prepared = rounds.prepare(end.kind, end.summary)
+        estimate, _ = rounds.end(prepared, end.most_nodes, {"ending": end.tree()})  # what it warns of the front tells
+        self._changed(end.after, 1)
+        self._end, self._result = end, estimate
 
     def result(self) -> sm.Estimate | None:
         """The estimate of the round that ended last: mean and counts of this range, and all else as of all ranges."""
-        self._held()
-        if self._result is None and self._journal is not None:
-            return self._journal.last_estimate()
-        return self._result
+        rounds = self._ready()
+        return rounds.last_estimate() if self._result is None and rounds.durable else self._result
 
-    def ending(self) -> Ending | None:
+    def ending(self) -> RoundEnd | None:
         """How the last round ended."""
-        self._held()
-        return self._ending
+        self._ready()
+        return self._end
 
     def rewind(self, sequence: int) -> None:
         """Undo what came after a record of the open round, since not all shards have it and nobody was promised it."""
-        self._held()
+        rounds = self._ready()
         if self._journal is None:
             raise ShardLost("shards disagree, and there is no journal to go back to; make a new RayServer")
-        first = -1 if self._ending is None else self._ending.after + 1
+        first = -1 if self._end is None else self._end.after + 1
         if not is_whole(sequence, first, self._sequence):
             raise sm.InvalidInput(f"the open round has records {first + 1} to {self._sequence}; no way to {sequence!r}")
         self._journal.rewind(sequence)
-        self._recover(self._journal)
+        self._rebuild(rounds, self._journal)
 
     def remembered(self, node: str) -> Doubles:
         """What the memory puts in place of this node's vector, in this range."""
-        lo, hi = self._range
         if not isinstance(node, str):
             raise sm.InvalidInput(f"a node is named by a string, got {node!r:.100}")
-        return np.zeros(hi - lo) + self._held().memory.remembered(node)
+        return self._ready().expected(node)
 
     def digest(self) -> str:
         """Changes with any part of the state."""
-        rounds = self._held()
-        with self._guarded():
-            rounds.fold()  # when pieces are added to the totals is not part of the state
-        return fingerprint(vars(rounds))
+        return self._ready().digest()
 
     def usage(self) -> Usage:
         """What it takes."""
-        rounds = self._held()
-        return Usage(*self._range, len(rounds.known), array_bytes((rounds, self._result)), peak_bytes())
+        rounds = self._ready()
+        arrays = array_bytes((rounds.roster, rounds.estimator, self._result))
+        return Usage(*self._range, len(rounds.roster.known), arrays, peak_bytes())
 
     def close(self) -> None:
-        """Let go of the journal."""
+        """Close the journal."""
         if self._journal is not None:
             self._journal.close()
         self._journal = self._rounds = None
@@ -197,51 +166,38 @@ class Shard:
             )
         return self._sequence == after
 
-    @contextmanager
-    def _changing(self, after: int, records: int) -> Iterator[None]:
-        """Where a change fails half-way, take the state from the journal again."""
+    def _changed(self, after: int, records: int) -> None:
         self._result, self._told, self._before = None, None, after
-        with self._guarded():
-            yield
         if self._journal is None:
             self._counted += records
 
-    @contextmanager
-    def _guarded(self) -> Iterator[None]:
-        """What fails within leaves a state that is not used again."""
-        try:
-            yield
-        except BaseException:
-            self._broken = self._journal is None
-            if not self._broken:
-                self._rounds = None
-            raise
-
-    def _held(self) -> Rounds:
-        """The state, which a new process takes from the journal first."""
-        if self._broken:
-            raise ShardLost(f"shard {self._number} failed in the middle of a change; make a new RayServer")
-        if self._rounds is None:
-            if self._plan.journal is None:
-                self._rounds = self._fresh(self._plan.round)
-            else:
-                self._journal = self._opened() if self._journal is None else self._journal
-                self._recover(self._journal)
+    def _ready(self) -> LocalRounds:
+        """The rounds; rebuilt from the journal in a new process, and after a change that failed half-way."""
+        durable = self._sharding.journal is not None
+        if self._rounds is None and not durable:
+            self._rounds = self._fresh()
+        elif durable and (self._rounds is None or not self._rounds.sound):
+            self._journal = self._opened() if self._journal is None else self._journal
+            rounds = self._fresh()
+            self._rebuild(rounds, self._journal)
+            self._rounds = rounds
         assert self._rounds is not None
+        if not self._rounds.sound:
+            raise ShardLost(f"shard {self._number} failed in the middle of a change; make a new RayServer")
         return self._rounds
 
-    def _fresh(self, round: int, shelf: Shelf | None = None) -> Rounds:
-        plan = self._plan
-        return Rounds(plan.run, plan.missing, round, plan.batch_bytes, shelf, *self._range)
+    def _fresh(self) -> LocalRounds:
+        given = self._sharding
+        return LocalRounds(given.run, given.missing, given.round, given.batch_bytes, self._read, *self._range)
 
     def _opened(self) -> Journal:
-        folder = self._plan.folder(self._number)
+        folder = self._sharding.folder(self._number)
         assert folder is not None
-        binding = self._plan.binding(self._number, json.loads(self._plan.run.to_json()))
+        binding = self._sharding.binding(self._number, json.loads(self._sharding.run.to_json()))
         latest = time.monotonic() + PATIENCE
         while True:
             try:
-                return Journal(folder, binding, self._plan.durable_accepts)
+                return Journal(folder, binding, self._sharding.durable_accepts)
             except (sm.ForeignJournal, sm.DamagedJournal):
                 raise
             except sm.JournalError:  # perhaps in use by the process that died and has not quite gone
@@ -249,23 +205,22 @@ class Shard:
                     raise
                 time.sleep(0.1)
 
-    def _recover(self, journal: Journal) -> None:
+    def _rebuild(self, rounds: LocalRounds, journal: Journal) -> None:
         """Rebuild the state from the journal."""
-        self._before, self._told = -1, None
-        rounds, state = rebuilt(journal, self._plan.round, self._fresh, self._replay)
+        self._before, self._told, self._result = -1, None, None
+        note = rounds.open(journal)
         try:
-            self._ending = None if state is None else Ending.of_tree(branch(state, "ending"))
+            self._end = None if note is None else RoundEnd.of_tree(branch(note, "ending"))
         except (ValueError, TypeError) as error:
             raise sm.DamagedJournal(f"how the last round ended cannot be read: {error}; restore a copy") from None
-        if self._ending is not None and journal.sequence == self._ending.after + 1:
-            self._before = self._ending.after
-        self._rounds = rounds
+        if self._end is not None and journal.sequence == self._end.after + 1:
+            self._before = self._end.after
 
-    def _replay(self, rounds: Rounds, record: Record) -> None:
-        """Take a record of the open round again."""
+    def _read(self, roster: Roster, record: Record) -> Entry | None:
+        """A record of the open round; ``_before`` follows, since the last change is the one others may not have."""
         if record.kind == "forget":
-            rounds.forget(record.node)
             self._before = record.sequence - 1
-        else:
-            piece, self._before = Piece.recorded(record.round, record.node, record.weight, record.payload)
-            rounds.count(piece.taken, piece.afresh, opened_piece(rounds, record.round, piece, *self._range))
+            return None
+        piece, self._before = Piece.recorded(record.round, record.node, record.weight, record.payload)
+        payload = opened_piece(roster, record.round, piece, *self._range)
+        return Entry(piece.acceptance, piece.afresh, payload)

@@ -15,13 +15,18 @@ import ray
 from ray.exceptions import GetTimeoutError, RayActorError, RayTaskError
 
 import sparsemean as sm
-from sparsemean.core import Acceptance, Doubles, Rounds, Summary, Tree
+from sparsemean._types import Doubles
+from sparsemean.decoding.summary import Summary
 from sparsemean.integrations.ray import replies
-from sparsemean.integrations.ray.ending import Ending, Kind, Status
 from sparsemean.integrations.ray.pieces import Piece
-from sparsemean.integrations.ray.ranges import Plan, ShardLost
+from sparsemean.integrations.ray.ranges import Sharding, ShardLost
+from sparsemean.integrations.ray.round_end import RoundEnd, Status
 from sparsemean.integrations.ray.shard import Shard
 from sparsemean.integrations.ray.usage import Usage
+from sparsemean.server.estimator import Estimator
+from sparsemean.server.roster import Acceptance
+from sparsemean.server.rounds import Kind
+from sparsemean.state_tree import Tree
 
 RETRY = 1.0  # seconds until a disk that was full is tried again
 
@@ -37,15 +42,15 @@ class Shards:
     after one that failed, until ``agree`` has brought all shards to one state.
     """
 
-    def __init__(self, plan: Plan, options: Mapping[str, Any], timeout: float) -> None:
+    def __init__(self, sharding: Sharding, options: Mapping[str, Any], timeout: float) -> None:
         # A call does no harm twice, so Ray may repeat it when an actor is back; without a journal it would be empty.
-        again = -1 if plan.journal is not None else 0
+        again = -1 if sharding.journal is not None else 0
         chosen = {"scheduling_strategy": "SPREAD", **options, "max_restarts": again, "max_task_retries": again}
-        self._plan, self._timeout = plan, timeout
-        self._like = Rounds(plan.run, plan.missing, 0, 0, None, 0, 0).summary()  # of no coordinates
-        self._finite = replies.bounded(plan.run)
+        self._sharding, self._timeout = sharding, timeout
+        self._like = Estimator(sharding.run, None, 0, 0).summary()  # of no coordinates
+        self._finite = replies.bounded(sharding.run)
         made: Any = ray.remote(Shard).options(**chosen)
-        self.actors: list[Any] = [made.remote(plan, number) for number in range(plan.shards)]
+        self.actors: list[Any] = [made.remote(sharding, number) for number in range(sharding.shards)]
         self.sequence, self.sound = -1, False
         self._round: int | None = None  # the open round, once the shards have agreed on one
         self._under_way = 0  # records of the change that some shards may have made, and others not
@@ -91,18 +96,18 @@ class Shards:
 
     @property
     def _new_server(self) -> str:
-        return "make a new RayServer" + ("; with journal= it would go on by itself" if not self._plan.journal else "")
+        return "make a new RayServer" + (
+            "; with journal= it would go on by itself" if not self._sharding.journal else ""
+        )
 
     @property
     def _remedy(self) -> str:
         same = "make the call again; if that fails, see that all hosts have the same sparsemean, and "
         return same + self._new_server
 
-    def accept(self, round: int, offers: Sequence[Sequence[Piece]]) -> None:
-        """Hand each shard its pieces: one row of ``offers`` for each payload, one column for each shard."""
-        self._change(
-            "accept", [(self.sequence, round, list(column)) for column in zip(*offers, strict=True)], len(offers)
-        )
+    def accept(self, round: int, cut: Sequence[Sequence[Piece]]) -> None:
+        """Hand each shard its pieces: one row of ``cut`` for each payload, one column for each shard."""
+        self._change("accept", [(self.sequence, round, list(column)) for column in zip(*cut, strict=True)], len(cut))
 
     def forget(self, round: int, node: str) -> None:
         """Drop all that is remembered of a node."""
@@ -117,7 +122,7 @@ class Shards:
         self.sequence, self.sound, self._under_way, self._ending = self.sequence + records, True, 0, False
 
     def summary(self, accepted: Mapping[str, Acceptance]) -> Summary:
-        """What all ranges together know of the open round, in which these were accepted."""
+        """Summary of the open round over all ranges; ``accepted`` are those who came."""
 
         def check(_: int, reply: Any) -> Summary:
             return replies.summary(reply, self._like, accepted, self._finite)
@@ -135,11 +140,11 @@ class Shards:
     def end(self, kind: Kind, summary: Summary, most_nodes: int) -> None:
         """End the round in all shards."""
         self.sound, self._under_way, self._ending = False, 1, True
-        self._end(Ending(self.sequence, kind, summary, most_nodes))
+        self._end(RoundEnd(self.sequence, kind, summary, most_nodes))
         self._changed(1)
         self._round = None if self._round is None else self._round + 1
 
-    def _end(self, ending: Ending) -> None:
+    def _end(self, ending: RoundEnd) -> None:
         """Where a disk is full, nothing has happened if it is so for all; else those that could wait for the others."""
         latest = time.monotonic() + self._timeout
         while True:
@@ -163,11 +168,11 @@ class Shards:
 
     def _result(self, round: int, nodes: tuple[str, ...], check: Callable[..., Any]) -> sm.Estimate | None:
         """One range after the other: only one of them is under way."""
-        mean, counts = np.empty(self._plan.run.dim), np.empty(self._plan.run.dim, np.int32)
-        most = len(nodes) * max(map(len, self._plan.run.layouts))
+        mean, counts = np.empty(self._sharding.run.dim), np.empty(self._sharding.run.dim, np.int32)
+        most = len(nodes) * max(map(len, self._sharding.run.layouts))
         whole: sm.Estimate | None = None
         for number in range(len(self.actors)):
-            lo, hi = self._plan.range(number)
+            lo, hi = self._sharding.range(number)
 
             def checked(_: int, reply: Any, size: int = hi - lo) -> Any:
                 return check(reply, round, nodes, size, most, self._finite)
@@ -182,7 +187,7 @@ class Shards:
 
     def roll(self) -> tuple[Tree, list[Acceptance]]:
         """What the first shard knows but for coordinates, as all of them do."""
-        blocks = len(self._plan.run.blocks)
+        blocks = len(self._sharding.run.blocks)
         found: tuple[Tree, list[Acceptance]] = self._ask_one(
             0, "roll", lambda _, reply: replies.roll(reply, self._round or 0, blocks)
         )
@@ -192,7 +197,7 @@ class Shards:
         """What the memory puts in place of this node's vector."""
 
         def check(number: int, reply: Any) -> Doubles:
-            lo, hi = self._plan.range(number)
+            lo, hi = self._sharding.range(number)
             return replies.vector(reply, hi - lo, self._finite)
 
         return np.concatenate(self._ask("remembered", check, node))
@@ -203,7 +208,7 @@ class Shards:
 
     def usage(self) -> list[Usage]:
         """What each shard takes."""
-        return self._ask("usage", lambda number, reply: replies.usage(reply, *self._plan.range(number)))
+        return self._ask("usage", lambda number, reply: replies.usage(reply, *self._sharding.range(number)))
 
     def agree(self) -> list[Status]:
         """Bring all shards to one state, whenever the last front died: an end is completed, all else is undone."""
@@ -222,7 +227,7 @@ class Shards:
             states = self._ask("status", self._status)
         shortest = min(state.sequence for state in states)
         if any(state.sequence > shortest for state in states):
-            if self._plan.durable_accepts and any(state.before > shortest for state in states):
+            if self._sharding.durable_accepts and any(state.before > shortest for state in states):
                 raise sm.DamagedJournal(
                     f"of the shards, some have {shortest + 1} records and some more, which all of them had; restore a "
                     "copy of all their journals"
@@ -239,18 +244,18 @@ class Shards:
         """Where a shard stands: where this front left it, before or after the change under way."""
         state, last = replies.status(reply), self.sequence + self._under_way
         if self._round is None:  # a new front knows nothing but that shards without a journal are new, too
-            if self._plan.journal is None and (state.round, state.sequence) != (self._plan.round, -1):
+            if self._sharding.journal is None and (state.round, state.sequence) != (self._sharding.round, -1):
                 raise ValueError(f"{state}, having only just begun")
             return state
         # With durability "round" a host that lost its power may have lost records that were confirmed.
-        kept = self._plan.durable_accepts or self._plan.journal is None
+        kept = self._sharding.durable_accepts or self._sharding.journal is None
         possible = state.sequence in (self.sequence, last) if kept else state.sequence <= last
         if not possible or not self._round <= state.round <= self._round + self._ending:
             raise ValueError(f"{state}, after record {self.sequence} of round {self._round}, which it had confirmed")
         return state
 
     def stop(self) -> None:
-        """Let go of journals and processes."""
+        """Close journals and end processes."""
         if ray.is_initialized():
             for actor in self.actors:
                 try:

@@ -5,9 +5,9 @@
     model.register_comm_hook(state, hook)
 
 A rank is a node, named "0", "1", …; a step is a round. Every parameter tensor has a Run of its own (``State.run``),
-with a seed made from its name, so nothing depends on how DDP puts tensors into buckets: it may rebuild them, and
-training may resume with others. Each rank hands one tensor per bucket to one collective, and decodes what all ranks
-sent in the same order as every other rank, so all have the same mean: the one that ``sparsemean.Server`` would give.
+with a seed made from its name, so results do not depend on how DDP groups tensors into buckets: it may rebuild them,
+and training may resume with others. Each bucket takes one collective of one tensor per rank. All ranks decode what was
+sent in the same order, so all get the same mean, bit for bit: the one that ``sparsemean.Server`` would give.
 """
 
 try:

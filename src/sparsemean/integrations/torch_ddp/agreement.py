@@ -1,4 +1,4 @@
-"""A comparison of all ranks before the first step: each draws the coordinates of all, from its own settings."""
+"""Check before the first step that all ranks have the same settings: each draws the coordinates of all from its own."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ all_gather = getattr(dist, "all_gather_single", None) or dist.all_gather_into_te
 
 @dataclass(frozen=True)
 class Fact:
-    """Something that all ranks must have alike.
+    """A setting that must be the same on all ranks.
 
     Parameters
     ----------
     value
-        Compared by its digest, and shown on the rank that it belongs to.
+        The setting as text. Ranks compare its digest; a message shows the text of the rank that it is raised on.
     remedy
-        What to do where ranks differ in it.
+        What the message advises where ranks differ.
     shown
-        What is shown in place of a value that is too long for a message.
+        What the message shows instead of ``value`` where that is too long.
     """
 
     value: str
@@ -36,7 +36,7 @@ class Fact:
 
 
 def check_agreement(facts: Mapping[str, Fact], group: dist.ProcessGroup | None, device: torch.device) -> None:
-    """Raise InvalidInput, on every rank, where ranks differ in one of the facts; a collective of 8 bytes per fact.
+    """Raise InvalidInput on every rank if any two ranks differ in a fact; one collective of 8 bytes per fact.
 
     Every rank calls it with facts of the same names, in the same order.
     """

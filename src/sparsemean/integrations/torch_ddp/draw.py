@@ -1,4 +1,4 @@
-"""The sampler of ``sparsemean.sampling`` in torch: words of a key are made on the CPU, coordinates on the device."""
+"""The sampler of ``sparsemean.sampling`` on tensors: words of a key are made on the CPU, coordinates on the device."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from sparsemean.core import RANKED, STRIDE, Sample, Words, below, places, shuffle_words, stream_index, stream_word
+from sparsemean._types import Words
+from sparsemean.kernels.sample import RANKED, STRIDE, Sample, below, places, shuffle_words, stream_index, stream_word
 
 
 def coordinates(samples: Sequence[Sample], device: torch.device) -> Tensor:
     """(n, k): the coordinates of n samples of one size, each in the order of its values on the wire.
 
-    Blocks give up to two different numbers of coordinates, so all are drawn at the widest and then moved together:
-    no shape depends on what is on the device, and nothing has to be read back from it.
+    Tiles give up to two different numbers of coordinates, so all are drawn at the larger one and the surplus is left
+    out by a gather: no shape depends on what is on the device, and nothing has to be read back from it.
 
-    >>> from sparsemean.core import Key, sample_of
+    >>> from sparsemean.sampling import Key, sample_of
     >>> coordinates([sample_of(Key(7, 0, "station-12"), 784, 5)], torch.device("cpu"))
     tensor([[ 39, 326,  17, 548,  62]])
     """
@@ -31,9 +32,9 @@ def coordinates(samples: Sequence[Sample], device: torch.device) -> Tensor:
     ends = np.cumsum(widths)
     drawn = []
     if full and widths[0]:
-        drawn.append(_from_full_blocks(samples, full, int(widths[0]), device))
+        drawn.append(_from_full_tiles(samples, full, int(widths[0]), device))
     if rest and widths[-1]:
-        drawn.append(_from_last_block(samples, rest, int(widths[-1]), device) + full * size)
+        drawn.append(_from_last_tile(samples, rest, int(widths[-1]), device) + full * size)
     padded = torch.cat(drawn, dim=1)
     if ends[-1] == k:
         return padded
@@ -43,8 +44,8 @@ def coordinates(samples: Sequence[Sample], device: torch.device) -> Tensor:
     return padded.gather(1, shifts.add_(torch.arange(k, device=device)))
 
 
-def _from_full_blocks(samples: Sequence[Sample], full: int, width: int, device: torch.device) -> Tensor:
-    """(n, full · width): the first ``width`` coordinates of every full block."""
+def _from_full_tiles(samples: Sequence[Sample], full: int, width: int, device: torch.device) -> Tensor:
+    """(n, full · width): the first ``width`` coordinates of every full tile."""
     size = samples[0].size
     rounds = shuffle_words(size)
     index = (np.arange(full) * STRIDE).astype(np.uint64)[:, None] + stream_index(0, rounds + 1)
@@ -55,8 +56,8 @@ def _from_full_blocks(samples: Sequence[Sample], full: int, width: int, device: 
     return found.add_(torch.arange(full, device=device)[:, None] * size).view(len(samples), -1)
 
 
-def _from_last_block(samples: Sequence[Sample], m: int, count: int, device: torch.device) -> Tensor:
-    """(n, count): walk((i + o) mod m) for i < count, in the last block, of m coordinates."""
+def _from_last_tile(samples: Sequence[Sample], m: int, count: int, device: torch.device) -> Tensor:
+    """(n, count): walk((i + o) mod m) for i < count, in the last tile, of m coordinates."""
     words, start = shuffle_words(m), samples[0].dim // samples[0].size * STRIDE
     draws = np.stack([stream_word(sample, stream_index(start, words)) for sample in samples])
     offset = torch.tensor([[below(m, sample, start + words)] for sample in samples], device=device)
@@ -69,7 +70,7 @@ def _from_last_block(samples: Sequence[Sample], m: int, count: int, device: torc
 
 
 def _walked(image: Tensor, m: int) -> Tensor:
-    """Where a walk along ``image`` first falls below m: every pass doubles the steps, so no loop waits for data."""
+    """Where a walk along ``image`` first falls below m. Every pass doubles the steps, so the loop needs no data."""
     every = torch.arange(image.shape[1], device=image.device)
     walk = torch.where(every < m, every, image)
     for _ in range((image.shape[1] - m).bit_length()):
@@ -78,7 +79,7 @@ def _walked(image: Tensor, m: int) -> Tensor:
 
 
 def _permuted(x: Tensor, draws: Words, m: int) -> Tensor:
-    """x after the keyed bijection of [0, 2**w), in place; draws[..., r] belong to round r."""
+    """x after the keyed bijection of [0, 2**w), 2**w ≥ m, in place; draws[..., r] belong to round r."""
     w = (m - 1).bit_length()
     mask = (1 << w) - 1
     factors = _narrow(draws & np.uint64(mask) | np.uint64(1), m, x.device)

@@ -1,4 +1,4 @@
-"""The hook itself. DDP reads its annotations, so they may not be turned into strings by a __future__ import here."""
+"""The communication hook. DDP reads its annotations, so no __future__ import may turn them into strings here."""
 
 import torch
 import torch.distributed as dist
@@ -10,9 +10,9 @@ from sparsemean.integrations.torch_ddp.state import State
 
 
 def hook(state: State, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:  # type: ignore[name-defined]
-    """Average a bucket of gradients over all ranks: one collective, and the decoding when it is done.
+    """Average a bucket of gradients over all ranks: one collective, then the decoding of what it brought.
 
-    Before the first bucket of all, ranks compare what they must have alike.
+    Before the very first bucket, ranks check that their settings agree.
     """
     whole: Tensor = bucket.buffer()
     if not state.agreed:
@@ -22,8 +22,8 @@ def hook(state: State, bucket: dist.GradBucket) -> torch.futures.Future[torch.Te
         state.count(whole.nbytes, whole.nbytes, last)
         return allreduce_hook(state.process_group, bucket)  # type: ignore[arg-type]  # None is the default group
     gradients = [gradient.view(-1) for gradient in bucket.gradients()]
-    tensors = [state.travelling(parameter) for parameter in bucket.parameters()]
-    parts = [tensor.sent(mine, state.rank, step) for tensor, mine in zip(tensors, gradients, strict=True)]
+    exchanges = [state.exchange(parameter) for parameter in bucket.parameters()]
+    parts = [exchange.sent(mine, state.rank, step) for exchange, mine in zip(exchanges, gradients, strict=True)]
     sent = torch.cat(parts)
     state.count(sent.nbytes, whole.nbytes, last)
     if state.reduces:
@@ -36,8 +36,8 @@ def hook(state: State, bucket: dist.GradBucket) -> torch.futures.Future[torch.Te
     def decode(done: torch.futures.Future[list[Tensor]]) -> Tensor:
         done.value()  # raises what went wrong
         pieces = torch.split(received, [part.numel() for part in parts], dim=-1)
-        for tensor, mine, piece in zip(tensors, gradients, pieces, strict=True):
-            mine.copy_(tensor.mean(piece, step))
+        for exchange, mine, piece in zip(exchanges, gradients, pieces, strict=True):
+            mine.copy_(exchange.mean(piece, step))
         return whole
 
     averaged: torch.futures.Future[Tensor] = work.get_future().then(decode)

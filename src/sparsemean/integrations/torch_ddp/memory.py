@@ -1,4 +1,4 @@
-"""The memories of ``sparsemean.memory`` in torch; every rank keeps the same one, and learns the same."""
+"""The memories of ``sparsemean.memory`` on tensors; every rank keeps the same one, and learns the same."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ import torch
 from torch import Tensor
 
 from sparsemean import Hybrid, PerNode, SharedStable
-from sparsemean.core import Memory as Kind
-from sparsemean.integrations.torch_ddp.fit import unit_pair, unit_ratio
-from sparsemean.integrations.torch_ddp.sums import added, total
+from sparsemean.integrations.torch_ddp.sums import sums_at, total
+from sparsemean.kernels.fit_sums import fit_products
+from sparsemean.memory import Memory
+from sparsemean.memory.fit import hybrid_coefficients, hybrid_expectation, unit_ratio
+from sparsemean.memory.hybrid import ROUNDING
 
-ROUNDING = 1e-9  # B − c below this says nothing of g
 
-
-class Memory(ABC):
-    """What is expected of each rank; ``state`` holds all of it, and is updated in place."""
+class TensorMemory(ABC):
+    """What is expected of each rank. ``state`` holds all of it by the names that checkpoints know, updated in place."""
 
     state: dict[str, Tensor]
 
@@ -29,12 +29,12 @@ class Memory(ABC):
         """The mean over ranks of what is expected of them."""
 
     @abstractmethod
-    def learn(self, where: Tensor, values: Tensor, sound: Tensor) -> None:
-        """Take in what came, unless a value of it is no finite number (``sound`` is false)."""
+    def learn(self, where: Tensor, values: Tensor, finite: Tensor) -> None:
+        """Update the state from what came, unless ``finite`` is false: a value is an infinity or NaN."""
 
 
-class Nothing(Memory):
-    """Expects 0."""
+class TensorNothing(TensorMemory):
+    """No memory: expects 0."""
 
     def __init__(self) -> None:
         self.state = {}
@@ -45,11 +45,11 @@ class Nothing(Memory):
     def mean(self) -> float:
         return 0.0
 
-    def learn(self, where: Tensor, values: Tensor, sound: Tensor) -> None:
+    def learn(self, where: Tensor, values: Tensor, finite: Tensor) -> None:
         pass
 
 
-class LastValues(Memory):
+class TensorPerNode(TensorMemory):
     """PerNode: what each rank last sent, n · d numbers."""
 
     def __init__(self, n: int, dim: int, dtype: torch.dtype, device: torch.device) -> None:
@@ -62,12 +62,12 @@ class LastValues(Memory):
         last = self.state["last"]
         return last.sum(dim=0, dtype=torch.float64) / last.shape[0]
 
-    def learn(self, where: Tensor, values: Tensor, sound: Tensor) -> None:
+    def learn(self, where: Tensor, values: Tensor, finite: Tensor) -> None:
         last = self.state["last"]
-        last.scatter_(1, where, torch.where(sound, values, last.gather(1, where)))
+        last.scatter_(1, where, torch.where(finite, values, last.gather(1, where)))
 
 
-class Averages(Memory):
+class TensorSharedStable(TensorMemory):
     """SharedStable: a · c, c_j the average of the values last received at coordinate j; d numbers."""
 
     def __init__(self, dim: int, device: torch.device) -> None:
@@ -82,17 +82,17 @@ class Averages(Memory):
     def mean(self) -> Tensor:
         return self.state["factor"] * self.state["average"]
 
-    def learn(self, where: Tensor, values: Tensor, sound: Tensor) -> None:
+    def learn(self, where: Tensor, values: Tensor, finite: Tensor) -> None:
         average, factor = self.state["average"], self.state["factor"]
         values, at = values.to(torch.float64), average[where]
-        fitted = unit_ratio(total(values * at), total(at * at), factor)
-        sums = added(where, values, average.numel())
-        heard = added(where, torch.ones_like(values), average.numel())
-        average.copy_(torch.where(sound & (heard > 0), sums / heard, average))
-        factor.copy_(torch.where(sound, fitted, factor))
+        fitted = unit_ratio(total(values * at), total(at * at), factor, torch)
+        sums = sums_at(where, values, average.numel())
+        heard = sums_at(where, torch.ones_like(values), average.numel())
+        average.copy_(torch.where(finite & (heard > 0), sums / heard, average))
+        factor.copy_(torch.where(finite, fitted, factor))
 
 
-class Both(Memory):
+class TensorHybrid(TensorMemory):
     """Hybrid: a·c_j + g·(B_ij − c_j) where rank i was heard at j, u·c_j where not; 5 · n · d bytes and 8 · d."""
 
     def __init__(self, n: int, dim: int, dtype: torch.dtype, device: torch.device) -> None:
@@ -104,47 +104,56 @@ class Both(Memory):
         }
 
     def expected(self, where: Tensor) -> Tensor:
-        together, own, unheard = self.state["factors"].unbind()
-        common, last, heard = self._at(where)
-        return unheard * common + heard * ((together - own - unheard) * common + own * last)
+        return hybrid_expectation(*self._at(where), self._coefficients())
 
     def mean(self) -> Tensor:
-        together, own, unheard = self.state["factors"].unbind()
+        together, own, unheard = self._coefficients()
         heard = self.state["heard"].sum(dim=0, dtype=torch.float64) / len(self.state["heard"])
         last = self.state["last"].sum(dim=0, dtype=torch.float64) / len(self.state["last"])
         return self.state["common"] * (unheard + (together - own - unheard) * heard) + own * last
 
-    def learn(self, where: Tensor, values: Tensor, sound: Tensor) -> None:
+    def learn(self, where: Tensor, values: Tensor, finite: Tensor) -> None:
         factors, last, heard, common = (self.state[name] for name in ("factors", "last", "heard", "common"))
-        factors.copy_(torch.where(sound, self._fitted(where, values.to(torch.float64)), factors))
-        last.scatter_(1, where, torch.where(sound, values, last.gather(1, where)))
-        heard.scatter_(1, where, heard.gather(1, where) | sound)
+        factors.copy_(torch.where(finite, self._fitted(where, values.to(torch.float64)), factors))
+        last.scatter_(1, where, torch.where(finite, values, last.gather(1, where)))
+        heard.scatter_(1, where, heard.gather(1, where) | finite)
         number = heard.sum(dim=0, dtype=torch.float64)
         common.copy_(torch.where(number > 0, last.sum(dim=0, dtype=torch.float64) / number, 0.0))
+
+    def _coefficients(self) -> tuple[Tensor, Tensor, Tensor]:
+        """(a, g, u)."""
+        together, own, unheard = self.state["factors"].unbind()
+        return together, own, unheard
 
     def _at(self, where: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """c, B and whether the rank was heard, at these coordinates."""
         last, heard = (self.state[name].gather(1, where).to(torch.float64) for name in ("last", "heard"))
         return self.state["common"][where], last, heard
 
-    def _fitted(self, where: Tensor, x: Tensor) -> Tensor:
+    def _fitted(self, where: Tensor, values: Tensor) -> Tensor:
         """(a, g, u) by least squares on what came."""
-        c, last, heard = self._at(where)
-        r = heard * (last - c)
-        r = torch.where(r.abs() > ROUNDING * (last.abs() + c.abs()), r, 0.0)
-        features = (heard * c * c, c * r, r * r, heard * x * c, x * r, (1 - heard) * c * c, (1 - heard) * x * c)
-        *of_heard, length, along = (total(feature) for feature in features)
-        together, own, unheard = self.state["factors"].unbind()
-        pair = unit_pair(of_heard, (together, own))
-        return torch.stack([*pair, unit_ratio(along, length, unheard)])
+        products = fit_products(values, *self._at(where), ROUNDING, torch)
+        return torch.stack(hybrid_coefficients([*map(total, products)], self._coefficients(), torch))
 
 
-def memory_for(kind: Kind, n: int, dim: int, dtype: torch.dtype, device: torch.device) -> Memory:
-    """The memory of a scheme, for n ranks and vectors of ``dim``."""
+def memory_for(kind: Memory, n: int, dim: int, dtype: torch.dtype, device: torch.device) -> TensorMemory:
+    """The memory of a scheme on tensors.
+
+    Parameters
+    ----------
+    kind : Memory
+        The scheme's memory.
+    n, dim : int
+        Number of ranks, and length of their vectors.
+    dtype : torch.dtype
+        Of the values that ranks send, and so of what is kept of them.
+    device : torch.device
+        Where gradients are.
+    """
     if isinstance(kind, PerNode):
-        return LastValues(n, dim, dtype, device)
+        return TensorPerNode(n, dim, dtype, device)
     if isinstance(kind, Hybrid):
-        return Both(n, dim, dtype, device)
+        return TensorHybrid(n, dim, dtype, device)
     if isinstance(kind, SharedStable):
-        return Averages(dim, device)
-    return Nothing()
+        return TensorSharedStable(dim, device)
+    return TensorNothing()

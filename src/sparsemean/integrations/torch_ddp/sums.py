@@ -1,4 +1,4 @@
-"""Sums that come out the same on every rank."""
+"""Sums that come out the same, bit for bit, on every rank."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ ROW = 1024
 
 
 def total(numbers: Tensor) -> Tensor:
-    """Σ of all, row by row: torch sums one long row in as many parts as it has threads, which ranks may differ in.
+    """The sum of all entries, added up row by row.
+
+    Torch splits the sum of one long row among its threads, whose number may differ from rank to rank.
 
     >>> import torch
     >>> total(torch.arange(5.0))
@@ -19,8 +21,16 @@ def total(numbers: Tensor) -> Tensor:
     return pad(flat, (0, -flat.numel() % ROW)).view(-1, ROW).sum(dim=1).sum()
 
 
-def added(where: Tensor, numbers: Tensor, dim: int) -> Tensor:
-    """Per coordinate the sum of what ranks have there, one rank after another; each has distinct coordinates."""
+def sums_at(where: Tensor, numbers: Tensor, dim: int) -> Tensor:
+    """(dim,): the sum over ranks at each coordinate, one rank after another.
+
+    Parameters
+    ----------
+    where, numbers : Tensor
+        (n, k): coordinates, distinct within a rank, and the numbers there.
+    dim : int
+        How many coordinates there are.
+    """
     sums = numbers.new_zeros(dim)
     for at, mine in zip(where, numbers, strict=True):
         sums.index_add_(0, at, mine)

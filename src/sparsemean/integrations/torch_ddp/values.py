@@ -1,4 +1,4 @@
-"""The value kinds of ``sparsemean.wire.values`` in torch: the same bytes, and the same values from them."""
+"""The value kinds of ``sparsemean.wire.values`` on tensors: the same bytes, and the same values from them."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from sparsemean.core import GROUP, LARGEST_SCALE
-from sparsemean.integrations.torch_ddp.words import Stream, uniforms
+from sparsemean.integrations.torch_ddp.stream_words import Stream, uniforms
+from sparsemean.wire.values.dithered import GROUP, LARGEST_SCALE
 
-NO_NUMBER = 0x7FC0  # bits of a bfloat16
+NAN = 0x7FC0  # bits of a bfloat16
 
 
-class Values(ABC):
-    """How numbers become bytes, and the bytes of all ranks numbers.
+class TensorValues(ABC):
+    """Numbers → bytes, and the bytes of all ranks → numbers of type ``dtype``.
 
-    What is beyond a format travels as an infinity or NaN, so that every rank sees it: an overflow in training is for
+    A value beyond the format is sent as an infinity or NaN, so that every rank sees it: an overflow in training is for
     the optimiser's own guard (such as a GradScaler) to deal with.
     """
 
@@ -42,8 +42,8 @@ class Values(ABC):
 
 @final
 @dataclass(frozen=True)
-class Exact(Values):
-    """Numbers as they are."""
+class TensorExact(TensorValues):
+    """The bytes of the numbers themselves."""
 
     dtype: torch.dtype
 
@@ -59,7 +59,7 @@ class Exact(Values):
 
 @final
 @dataclass(frozen=True)
-class Rounded(Values):
+class TensorRounded(TensorValues):
     """Numbers of 16 bits by stochastic rounding: y = u·⌊x/u + U⌋, u the spacing of the format at x."""
 
     format: torch.dtype
@@ -88,7 +88,7 @@ class Rounded(Values):
 
 @final
 @dataclass(frozen=True)
-class Dithered(Values):
+class TensorDithered(TensorValues):
     """Integers of few bits by subtractive dither; groups of 256 share a scale, and all scales come first."""
 
     bits: int
@@ -119,14 +119,14 @@ class Dithered(Values):
         return values.to(self.dtype), steps.square() / 12.0
 
 
-KINDS: dict[str, Values] = {
-    "float32": Exact(torch.float32),
-    "float64": Exact(torch.float64),
-    "float16": Rounded(torch.float16),
-    "bfloat16": Rounded(torch.bfloat16),
-    "int8": Dithered(8),
-    "int4": Dithered(4),
-    "1-bit": Dithered(1),
+KINDS: dict[str, TensorValues] = {
+    "float32": TensorExact(torch.float32),
+    "float64": TensorExact(torch.float64),
+    "float16": TensorRounded(torch.float16),
+    "bfloat16": TensorRounded(torch.bfloat16),
+    "int8": TensorDithered(8),
+    "int4": TensorDithered(4),
+    "1-bit": TensorDithered(1),
 }
 
 
@@ -141,7 +141,7 @@ def _steps(scales: Tensor, levels: int) -> Tensor:
 def _bfloat16_above(values: Tensor) -> Tensor:
     """The smallest bfloat16 that is not below each value; NaN where that is above the largest scale."""
     bits = values.view(torch.int32) + 0xFFFF >> 16
-    return torch.where(values <= LARGEST_SCALE, bits, NO_NUMBER).to(torch.int16).view(torch.bfloat16)
+    return torch.where(values <= LARGEST_SCALE, bits, NAN).to(torch.int16).view(torch.bfloat16)
 
 
 def _packed(codes: Tensor, width: int) -> Tensor:
@@ -157,6 +157,7 @@ def _packed(codes: Tensor, width: int) -> Tensor:
 
 
 def _unpacked(packed: Tensor, count: int, width: int) -> Tensor:
+    """(n, count) codes from (n, size) bytes."""
     if width == 8:
         return packed
     shifts = torch.arange(0, 8, width, dtype=torch.uint8, device=packed.device)
@@ -165,5 +166,5 @@ def _unpacked(packed: Tensor, count: int, width: int) -> Tensor:
 
 
 def _aligned(received: Tensor) -> Tensor:
-    """A copy that starts where a number may start; payloads lie anywhere in what was received."""
+    """A contiguous copy, which may be viewed as another type: payloads begin at any byte of what was received."""
     return received.clone(memory_format=torch.contiguous_format)

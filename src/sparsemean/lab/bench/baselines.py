@@ -1,4 +1,4 @@
-"""What one would write without this library, and what no library can beat."""
+"""Baselines: what one would write without this library, and lower limits that no library can beat."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is measured: a scheme at one size."""
+"""A case of the benchmark: a scheme at one size."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the project promises itself about speed, and whether it holds here."""
+"""The project's goals for speed and memory, and whether they are reached on this machine."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from sparsemean.lab.bench.baselines import ARGPARTITION, DENSE, FLOAT32, NUMPY, 
 from sparsemean.lab.bench.case import Case
 from sparsemean.lab.bench.growth import growth_rows
 from sparsemean.lab.bench.loops import GATHER, GIVEN, ONE, SUM_ALL, SUM_ONE, loop_rows
+from sparsemean.lab.bench.measurement import Measurement, bench, too_large
 from sparsemean.lab.bench.player import DECODE, ENCODE
-from sparsemean.lab.bench.rows import Row, bench, too_large
 from sparsemean.lab.bench.sets import MAIN
 from sparsemean.lab.bench.startup import FIRST, IMPORT, IMPORT_NUMPY, startup_rows
 
-Rows = dict[str, Row]
+ByLabel = dict[str, Measurement]
 
 LARGE = Case(MAIN, 1 << 22, 0.1, 16)
 FEW_BITS = [Case(MAIN, 1 << 22, 0.1, 16, values) for values in ("int8", "float16")]
@@ -35,7 +35,7 @@ class Goal:
     unit: str
     bound: float
     at_least: bool
-    measured: Callable[[Rows], float | None]
+    measured: Callable[[ByLabel], float | None]
 
     @property
     def wanted(self) -> str:
@@ -47,7 +47,7 @@ class Goal:
         return value >= self.bound if self.at_least else value <= self.bound
 
 
-def goal_rows(repeats: int = 7) -> Iterator[Row]:
+def goal_rows(repeats: int = 7) -> Iterator[Measurement]:
     """All rows that goals look at."""
     yield from loop_rows(LARGE, repeats)
     yield from startup_rows(repeats)
@@ -55,51 +55,51 @@ def goal_rows(repeats: int = 7) -> Iterator[Row]:
     yield from growth_rows(REMEMBERING, repeats)
 
 
-def judged(rows: Sequence[Row]) -> list[tuple[Goal, float]]:
+def judged(rows: Sequence[Measurement]) -> list[tuple[Goal, float]]:
     """Each goal about which the rows say something, with what they say."""
     found = {row.label: row for row in rows}
     return [(goal, value) for goal in GOALS if (value := goal.measured(found)) is not None]
 
 
-def _ratio(what: str, case: Case, baseline: str) -> Callable[[Rows], float | None]:
-    def measured(rows: Rows) -> float | None:
+def _ratio(what: str, case: Case, baseline: str) -> Callable[[ByLabel], float | None]:
+    def measured(rows: ByLabel) -> float | None:
         row = rows.get(f"{what}: {case}")
         return row.ratios[baseline].median if row is not None and baseline in row.baselines else None
 
     return measured
 
 
-def _slower(what: str, case: Case, baseline: str) -> Callable[[Rows], float | None]:
-    def measured(rows: Rows) -> float | None:
+def _slower(what: str, case: Case, baseline: str) -> Callable[[ByLabel], float | None]:
+    def measured(rows: ByLabel) -> float | None:
         ratio = _ratio(what, case, baseline)(rows)
         return None if ratio is None else 1.0 / ratio
 
     return measured
 
 
-def _growth(case: Case) -> Callable[[Rows], float | None]:
+def _growth(case: Case) -> Callable[[ByLabel], float | None]:
     return _slower(DECODE, Case(case.scheme, 2 * case.dim, case.share / 2, case.nodes), SHORTER)
 
 
-def _payloads(rows: Rows) -> float | None:
+def _payloads(rows: ByLabel) -> float | None:
     row = rows.get(f"{DECODE}: {BUSY_SERVER}")
     return None if row is None else BUSY_SERVER.nodes / row.seconds.median / (os.cpu_count() or 1)
 
 
-def _peak(case: Case) -> Callable[[Rows], float | None]:
-    def measured(rows: Rows) -> float | None:
+def _peak(case: Case) -> Callable[[ByLabel], float | None]:
+    def measured(rows: ByLabel) -> float | None:
         row = rows.get(f"{DECODE}: {case}")
         return None if row is None or row.peak_bytes is None else row.peak_bytes / case.dim
 
     return measured
 
 
-def _import(rows: Rows) -> float | None:
+def _import(rows: ByLabel) -> float | None:
     row = rows.get(IMPORT)
     return None if row is None else row.seconds.median - row.baselines[IMPORT_NUMPY].median
 
 
-def _first(rows: Rows) -> float | None:
+def _first(rows: ByLabel) -> float | None:
     row = rows.get(f"{FIRST}: {LARGE}")
     return None if row is None else row.seconds.median
 

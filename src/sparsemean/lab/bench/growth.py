@@ -1,4 +1,4 @@
-"""Does a round's time follow what was sent, or the table of all that is remembered?"""
+"""Whether the time of a round grows with the length of the vectors where the number of values sent is fixed."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from collections.abc import Iterator, Sequence
 from sparsemean.lab.bench.baselines import SHORTER
 from sparsemean.lab.bench.case import Case
 from sparsemean.lab.bench.machine import Others
+from sparsemean.lab.bench.measurement import Measurement, too_large
 from sparsemean.lab.bench.player import DECODE, Player, vectors_for
-from sparsemean.lab.bench.rows import Row, too_large
 from sparsemean.lab.bench.timing import Timing, in_turn
 
 FEW_VECTORS = 1 << 25  # bytes: what nodes send does not matter here, and memories need the room
 
 
-def growth_rows(short: Sequence[Case], repeats: int = 7) -> Iterator[Row]:
+def growth_rows(short: Sequence[Case], repeats: int = 7) -> Iterator[Measurement]:
     """The server's round of each case, and with vectors twice as long of which as many coordinates are sent."""
     for case in short:
         others, before = Others(), _round(case, repeats)
         longer = Case(case.scheme, 2 * case.dim, case.share / 2, case.nodes, case.values)
         if before is None or (after := _round(longer, repeats)) is None:
             continue
-        yield Row(DECODE, longer, after, {SHORTER: before}, others=others.cores())
+        yield Measurement(DECODE, longer, after, {SHORTER: before}, others=others.cores())
 
 
 def _round(case: Case, repeats: int) -> Timing | None:

@@ -1,4 +1,4 @@
-"""When does it pay? Encode, send and decode against sending whole float32 vectors."""
+"""The speed of a link below which compression pays, against sending whole float32 vectors."""
 
 from __future__ import annotations
 
@@ -14,9 +14,20 @@ from sparsemean.lab.bench.timing import clock_of, in_turn
 
 @dataclass(frozen=True)
 class Break:
-    """Seconds of a round over a link of so many bits a second for each node, and the speed at which both are even.
+    """A round over a link, compressed and dense, and the speed of the link at which both take as long.
 
-    Nodes encode and send at the same time; the server decodes once all are there.
+    Nodes encode and send at the same time; the server decodes once all payloads are there.
+
+    Parameters
+    ----------
+    case
+        Scheme and size.
+    ours, dense
+        Seconds of a round, compressed and with whole vectors.
+    bytes_sent, bytes_dense
+        Bytes that a node sends.
+    even_bits
+        Bits a second below which compression pays; 0 for never, infinite for always.
     """
 
     case: Case

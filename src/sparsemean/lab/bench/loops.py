@@ -1,4 +1,4 @@
-"""The inner loops by themselves, on one thread and on all: drawing and gathering, drawing and summing."""
+"""Speed of the inner loops alone, on one thread and on all: drawing and gathering, drawing and summing."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from sparsemean.kernels.sample import drawn
 from sparsemean.lab.bench.baselines import DENSE, NUMPY, TUNED, of_decoding, of_encoding
 from sparsemean.lab.bench.case import Case
 from sparsemean.lab.bench.machine import Others, free_memory
+from sparsemean.lab.bench.measurement import Measurement
 from sparsemean.lab.bench.player import vectors_for
-from sparsemean.lab.bench.rows import Row
 from sparsemean.lab.bench.timing import Timing, Work, clock_of, in_turn
 from sparsemean.sampling import Key, sample_of
 
@@ -24,7 +24,7 @@ HASH_ONE, HASH_ALL = "SHA-256, 1 thread", "SHA-256, all cores"
 GIVEN, ONE = "indices given", "1 thread"
 
 
-def loop_rows(case: Case, repeats: int = 7) -> Iterator[Row]:
+def loop_rows(case: Case, repeats: int = 7) -> Iterator[Measurement]:
     """Sums and counts alone, without frames, checks or moments; vectors, totals and samples are there already.
 
     Each is timed right after it ran before: else who runs after whom would decide what is in the caches. What all cores
@@ -33,15 +33,15 @@ def loop_rows(case: Case, repeats: int = 7) -> Iterator[Row]:
     others, vectors = Others(), vectors_for(case, free_memory())
     encoding = {name: of_encoding(case, vectors)[name] for name in (NUMPY, TUNED)}
     timings = _timed({GATHER: _gathering(case, vectors), **encoding}, repeats)
-    yield Row(GATHER, case, timings.pop(GATHER), timings, others=others.cores())
+    yield Measurement(GATHER, case, timings.pop(GATHER), timings, others=others.cores())
     others, decoding = Others(), of_decoding(case, vectors)
     timings = _timed({**_summing(case, vectors), **_hashing(), DENSE: decoding[DENSE]}, repeats)
     hash_one, hash_all = timings.pop(HASH_ONE), timings.pop(HASH_ALL)
     timings |= _timed({name: decoding[name] for name in (NUMPY, TUNED)}, repeats)  # by itself, as it takes far longer
     one, every = timings.pop(SUM_ONE), timings.pop(SUM_ALL)
-    yield Row(SUM_ONE, case, one, timings, others=others.cores())
-    yield Row(SUM_ALL, case, every, {ONE: one, DENSE: timings[DENSE]}, others=others.cores())
-    yield Row(HASH_ALL, case, hash_all, {ONE: hash_one}, others=others.cores())
+    yield Measurement(SUM_ONE, case, one, timings, others=others.cores())
+    yield Measurement(SUM_ALL, case, every, {ONE: one, DENSE: timings[DENSE]}, others=others.cores())
+    yield Measurement(HASH_ALL, case, hash_all, {ONE: hash_one}, others=others.cores())
 
 
 def _timed(works: dict[str, Work], repeats: int) -> dict[str, Timing]:
@@ -50,7 +50,7 @@ def _timed(works: dict[str, Work], repeats: int) -> dict[str, Timing]:
 
 def _gathering(case: Case, vectors: Floats) -> Work:
     sample, out = sample_of(Key(0, 0, "0"), case.dim, case.k), np.empty(case.k, np.float32)
-    return lambda: gather()(sample, vectors[0], out)
+    return lambda: gather(sample, vectors[0], out)
 
 
 def _hashing() -> dict[str, Work]:
@@ -72,6 +72,6 @@ def _summing(case: Case, vectors: Floats) -> dict[str, Work]:
 
     def add_given() -> None:
         for chosen, y in given:
-            scatter()(sums, counts, chosen, y)
+            scatter(sums, counts, chosen, y)
 
-    return {SUM_ONE: lambda: fold()(into, batch, 1), SUM_ALL: lambda: fold()(into, batch, cores()), GIVEN: add_given}
+    return {SUM_ONE: lambda: fold(into, batch, 1), SUM_ALL: lambda: fold(into, batch, cores()), GIVEN: add_given}

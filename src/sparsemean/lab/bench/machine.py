@@ -1,4 +1,4 @@
-"""What was measured on, and what else ran meanwhile."""
+"""The machine: its description, its memory, and the load by other processes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def machine() -> Machine:
 
 
 class Others:
-    """What other processes take of the machine from its making on.
+    """The load by other processes since this object was made.
 
     The system counts the time of all cores that was not idle, and ours is known: the rest is theirs. A virtual
     machine's stolen time counts as theirs too. Where the system does not tell, the load average has to do.

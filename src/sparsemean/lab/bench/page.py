@@ -1,4 +1,4 @@
-"""The measurements as figures and as one HTML page, in the looks of the other reports."""
+"""The measurements as an HTML page and as a figure, in the style of the other reports."""
 
 from __future__ import annotations
 
@@ -12,19 +12,21 @@ from sparsemean.errors import InvalidInput
 from sparsemean.lab.bench.baselines import LIMIT, MEANING
 from sparsemean.lab.bench.case import Case
 from sparsemean.lab.bench.goals import judged
+from sparsemean.lab.bench.measurement import Measurement
 from sparsemean.lab.bench.player import DECODE, ENCODE, TRIP, WHATS
-from sparsemean.lab.bench.record import Record
-from sparsemean.lab.bench.rows import Row
+from sparsemean.lab.bench.record import BenchRecord
 from sparsemean.lab.bench.sets import MAIN
-from sparsemean.lab.report.compose import compose
-from sparsemean.lab.report.figure import Figure, Mark, Panel, Scale
-from sparsemean.lab.report.page import READING, Section, document, figure_section, paragraphs, run_again
-from sparsemean.lab.report.spec import Quantity, Spec
-from sparsemean.lab.report.static import draw
-from sparsemean.lab.report.style import style_of
-from sparsemean.lab.report.tables import Table
-from sparsemean.lab.report.verdicts import badge, grid
-from sparsemean.lab.report.words import number
+from sparsemean.lab.numbers import page_number
+from sparsemean.lab.report.draw.static import draw
+from sparsemean.lab.report.figure.compose import compose
+from sparsemean.lab.report.figure.figure import AxisScale, Figure, Mark, Panel
+from sparsemean.lab.report.figure.spec import Quantity, Spec
+from sparsemean.lab.report.figure.style import style_of
+from sparsemean.lab.report.figure.table import ResultTable
+from sparsemean.lab.report.page.document import READING, document, run_again, save_page
+from sparsemean.lab.report.page.elements import PageSection, grid, paragraphs
+from sparsemean.lab.report.page.figure_section import figure_section
+from sparsemean.lab.report.page.verdicts import badge
 
 NO_PLOT = f"there is no plot without rounds of {MAIN} with float32 values; measure some, or leave --plot out"
 AS_FAST = Mark(1.0, "as fast")
@@ -36,24 +38,20 @@ CAPTION = (
 )
 
 
-def write_page(record: Record, path: str | PathLike[str], command: str = "") -> Path:
+def write_page(record: BenchRecord, path: str | PathLike[str], command: str = "") -> Path:
     """One HTML file about a record; returns its path."""
     figures = [figure for what in WHATS if (figure := ratios(record.rows, what))]
     sections = [
         *([_goals(record)] if judged(record.rows) else []),
         *(figure_section(figure, SHORT[what]) for what, figure in zip(WHATS, figures, strict=False)),
-        Section("rows", "rows", "Everything that was measured", _rows(record.rows)),
-        Section("reading", "reading", "How to read this", _meaning() + paragraphs(READING)),
+        PageSection("rows", "rows", "Everything that was measured", _rows(record.rows)),
+        PageSection("reading", "reading", "How to read this", _meaning() + paragraphs(READING)),
         run_again(command, [record.version], {}),
     ]
-    page = document("sparsemean: how fast is it here?", _machine(record), (), sections, figures, "")
-    target = Path(path)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_text(page, encoding="utf-8")
-    return target
+    return save_page(document("sparsemean: how fast is it here?", _machine(record), (), sections, figures, ""), path)
 
 
-def write_plot(record: Record, path: str | PathLike[str]) -> Path:
+def write_plot(record: BenchRecord, path: str | PathLike[str]) -> Path:
     """The server's rounds as one image; the suffix says in which format."""
     figure = ratios(record.rows, DECODE)
     if figure is None:
@@ -69,7 +67,7 @@ def plotted(case: Case) -> bool:
     return case.scheme == MAIN and case.values == "float32"
 
 
-def ratios(rows: Sequence[Row], what: str) -> Figure | None:
+def ratios(rows: Sequence[Measurement], what: str) -> Figure | None:
     """How many times as fast as each baseline, against the length of the vectors; None where there is nothing."""
     table = [
         {
@@ -86,7 +84,7 @@ def ratios(rows: Sequence[Row], what: str) -> Figure | None:
     ]
     title = f"{what[:1].upper()}{what[1:]}, {style_of(MAIN).label}: how many times as fast?"
     spec = Spec(title, CAPTION, (RATIO,), "dim", "length of the vectors, d", x_log=True, series="baseline")
-    figure = compose(what.replace(" ", "-"), spec, Table.of(table)) if table else None
+    figure = compose(what.replace(" ", "-"), spec, ResultTable.of(table)) if table else None
     return figure and replace(
         figure,
         rows=tuple(replace(row, panels=tuple(map(_marked, row.panels))) for row in figure.rows),
@@ -95,16 +93,17 @@ def ratios(rows: Sequence[Row], what: str) -> Figure | None:
 
 
 def _marked(panel: Panel) -> Panel:
-    scale = Scale(True, min(panel.scale.low, 0.8), max(panel.scale.high, 1.6))
+    scale = AxisScale(True, min(panel.scale.low, 0.8), max(panel.scale.high, 1.6))
     return replace(panel, scale=scale, marks=(AS_FAST,))
 
 
-def _takeaway(rows: Sequence[Row], what: str) -> str:
+def _takeaway(rows: Sequence[Measurement], what: str) -> str:
     own = [row.ratios[LIMIT].median for row in rows if row.what == what and row.case and LIMIT in row.ratios]
-    return f"Between {number(1 / max(own))} and {number(1 / min(own))} times the time that memory alone would need."
+    least, most = page_number(1 / max(own)), page_number(1 / min(own))
+    return f"Between {least} and {most} times the time that memory alone would need."
 
 
-def _machine(record: Record) -> str:
+def _machine(record: BenchRecord) -> str:
     here = record.machine
     text = (
         f"{here['processor']}, {here['cores']} cores, {float(here['memory']) / 1e9:.0f} GB; Python {here['python']}, "
@@ -117,18 +116,20 @@ def _machine(record: Record) -> str:
     return text
 
 
-def _goals(record: Record) -> Section:
+def _goals(record: BenchRecord) -> PageSection:
     rows = []
     for goal, value in judged(record.rows):
         verdict = "holds" if goal.holds(value) else "not reached"
         rows.append(
             f"<td class=wide>{html.escape(goal.name)}<td>{html.escape(goal.wanted)}"
-            f'<td class="number">{number(value)}<td>{badge(verdict)}'
+            f'<td class="number">{page_number(value)}<td>{badge(verdict)}'
         )
-    return Section("goals", "goals", "What we want of it", grid(["what", "wanted", "measured", ""], rows, ["measured"]))
+    return PageSection(
+        "goals", "goals", "What we want of it", grid(["what", "wanted", "measured", ""], rows, ["measured"])
+    )
 
 
-def _rows(rows: Sequence[Row]) -> str:
+def _rows(rows: Sequence[Measurement]) -> str:
     names = list(dict.fromkeys(name for row in rows for name in row.baselines))
     heads = ["what", "ms", "quartiles", *names, "peak MB"]
     lines = []

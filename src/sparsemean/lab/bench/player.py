@@ -1,4 +1,4 @@
-"""Rounds of one case, as they are in real life: nodes encode, the server takes and closes, nodes get receipts."""
+"""Whole rounds of one case: nodes encode, the server accepts and closes, nodes get receipts."""
 
 from __future__ import annotations
 

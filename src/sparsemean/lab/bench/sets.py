@@ -1,4 +1,4 @@
-"""Which cases are measured together."""
+"""Sets of cases that are measured together."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a new process costs: importing the package, and the first round of a server."""
+"""Time that a new process needs: for importing the package, and for the first round of a server."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import numpy as np
 from sparsemean.client import Client
 from sparsemean.lab.bench.case import Case
 from sparsemean.lab.bench.machine import Others
-from sparsemean.lab.bench.rows import Row
+from sparsemean.lab.bench.measurement import Measurement
 from sparsemean.lab.bench.timing import Clock, clock_of, in_turn
 
 IMPORT, IMPORT_NUMPY, FIRST = "a process that imports sparsemean", "import numpy", "first round of a new process"
@@ -30,7 +30,7 @@ print(time.perf_counter() - start)
 """
 
 
-def startup_rows(repeats: int = 7) -> Iterator[Row]:
+def startup_rows(repeats: int = 7) -> Iterator[Measurement]:
     """The import beside that of NumPy, and the first round, from bytes on disk to the mean, of a second process."""
     with tempfile.TemporaryDirectory() as folder:
         others, compiled = Others(), Path(folder, "compiled")
@@ -39,14 +39,14 @@ def startup_rows(repeats: int = 7) -> Iterator[Row]:
             return clock_of(name, lambda: _python(compiled, f"import {name}"))
 
         imports = in_turn([importing(name) for name in ("sparsemean", "numpy")], repeats, longest=60.0)
-        yield Row(IMPORT, None, imports["sparsemean"], {IMPORT_NUMPY: imports["numpy"]}, others=others.cores())
+        yield Measurement(IMPORT, None, imports["sparsemean"], {IMPORT_NUMPY: imports["numpy"]}, others=others.cores())
         case, others = Case("rand-k-spatial-avg", 1 << 22, 0.1, 16), Others()
         vector = np.random.default_rng(0).standard_normal(case.dim, np.float32)
         for i in range(case.nodes):
             Path(folder, f"{i}.spmn").write_bytes(Client(case.run, str(i)).encode(vector, 0))
         told = [case.run.to_json(), folder]
         timings = in_turn([lambda: {FIRST: float(_python(compiled, _FIRST_ROUND, *told))}], repeats, longest=60.0)
-    yield Row(FIRST, case, timings[FIRST], others=others.cores())
+    yield Measurement(FIRST, case, timings[FIRST], others=others.cores())
 
 
 def _python(compiled: Path, code: str, *arguments: str) -> str:

@@ -1,4 +1,4 @@
-"""How long something takes: a median of repeats, taken in turn with what it is compared with."""
+"""Timing: medians of repeats, which alternate with those of the baselines."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def clock_of(name: str, work: Work, twice: bool = False) -> Clock:
 
 
 def in_turn(clocks: Iterable[Clock], repeats: int, longest: float = 2.0) -> dict[str, Timing]:
-    """Each once to warm up, then ``repeats`` times, one after the other, so that a busy spell hits all alike.
+    """Run each clock once to warm up, then all of them ``repeats`` times in turn, so that load by others hits all.
 
     What is quick is repeated more often, and after ``longest`` seconds three times are enough.
 

@@ -1,4 +1,4 @@
-"""The commands; each file beside this one is one of them."""
+"""The command line: one command from each file beside this one."""
 
 from __future__ import annotations
 

@@ -13,18 +13,18 @@ import typer
 from rich.console import Console
 
 from sparsemean.errors import InvalidInput
-from sparsemean.lab.bench import Case, Row, bench, machine, too_large
-from sparsemean.lab.bench.against import changes
+from sparsemean.lab.bench import Case, Measurement, bench, machine, too_large
+from sparsemean.lab.bench.changes import changes
 from sparsemean.lab.bench.goals import ROWS, goal_rows
 from sparsemean.lab.bench.link import Break, over_a_link
 from sparsemean.lab.bench.page import NO_PLOT, plotted, write_page, write_plot
-from sparsemean.lab.bench.record import Record, read
+from sparsemean.lab.bench.record import BenchRecord, read
 from sparsemean.lab.bench.sets import every, whole
 from sparsemean.lab.cli.bench_tables import show, show_changes
 from sparsemean.lab.cli.output import plain, print_json
 from sparsemean.lab.cli.progress import progress_bar
 from sparsemean.lab.cli.sizes import bits_of, count_of, share_of
-from sparsemean.lab.report.static import FORMATS
+from sparsemean.lab.report.draw.static import FORMATS
 from sparsemean.schemes import names
 from sparsemean.wire.values import KINDS, value_kind
 
@@ -108,14 +108,14 @@ def _listed(text: str) -> list[str]:
     return [part.strip() for part in text.split(",")]
 
 
-def _measured(cases: list[Case], with_goals: bool, bits: float | None, repeats: int, out: Path | None) -> Record:
+def _measured(cases: list[Case], with_goals: bool, bits: float | None, repeats: int, out: Path | None) -> BenchRecord:
     """What could be measured until the end, or until somebody stopped it; each row is in the file once it is there."""
     why = {case: reason for case in cases if (reason := too_large(case))}
     left_out = tuple(f"{case}: {reason}" for case, reason in why.items())
     cases = [case for case in cases if case not in why]
     if not cases and not with_goals:
         raise InvalidInput(f"nothing of this fits into memory; {left_out[0]}. Take fewer or shorter vectors")
-    record = Record(machine(), left_out=left_out, complete=False)
+    record = BenchRecord(machine(), left_out=left_out, complete=False)
     with progress_bar() as bar:
         task = bar.add_task("measuring", total=3 * len(cases) + with_goals * ROWS if bits is None else len(cases))
         try:
@@ -129,7 +129,7 @@ def _measured(cases: list[Case], with_goals: bool, bits: float | None, repeats: 
     return replace(record, complete=True)
 
 
-def _found(cases: list[Case], with_goals: bool, bits: float | None, repeats: int) -> Iterator[Row | Break]:
+def _found(cases: list[Case], with_goals: bool, bits: float | None, repeats: int) -> Iterator[Measurement | Break]:
     if bits is not None:
         yield from (over_a_link(case, bits, repeats) for case in cases)
         return

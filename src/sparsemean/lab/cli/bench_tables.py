@@ -1,4 +1,4 @@
-"""What ``sparsemean bench`` prints."""
+"""The tables that ``sparsemean bench`` prints."""
 
 from __future__ import annotations
 
@@ -9,20 +9,21 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from sparsemean.lab.bench.against import Change
 from sparsemean.lab.bench.baselines import MEANING
+from sparsemean.lab.bench.changes import SpeedChange
 from sparsemean.lab.bench.goals import judged
 from sparsemean.lab.bench.link import Break
 from sparsemean.lab.bench.machine import BUSY
-from sparsemean.lab.bench.record import Record
-from sparsemean.lab.bench.rows import Row
-from sparsemean.lab.cli.output import number, plain, print_table
+from sparsemean.lab.bench.measurement import Measurement
+from sparsemean.lab.bench.record import BenchRecord
+from sparsemean.lab.cli.output import plain, print_table
+from sparsemean.lab.numbers import terminal_number
 
 WHAT = 26  # letters of what is done
 FEW = 20  # changes that are shown, of the faster and of the slower ones
 
 
-def show(record: Record) -> None:
+def show(record: BenchRecord) -> None:
     """The machine, the rows, what they mean, and what has to be said about them."""
     here = record.machine
     versions = ", ".join(f"{name} {here[name]}" for name in ("numpy", "numba", "scipy", "torch"))
@@ -34,7 +35,10 @@ def show(record: Record) -> None:
     if found := judged(record.rows):
         print_table(
             ("what we want", "wanted", "measured", "holds"),
-            [(goal.name, goal.wanted, number(value), "yes" if goal.holds(value) else "no") for goal, value in found],
+            [
+                (goal.name, goal.wanted, terminal_number(value), "yes" if goal.holds(value) else "no")
+                for goal, value in found
+            ],
         )
     for line in record.left_out:
         _say(f"Left out: {line}.")
@@ -45,7 +49,7 @@ def show(record: Record) -> None:
         _say(f"Stopped after {len(record.rows) or len(record.links)} rows, which are kept.")
 
 
-def show_changes(found: Sequence[Change], old: Record) -> None:
+def show_changes(found: Sequence[SpeedChange], old: BenchRecord) -> None:
     """Rows that every baseline agrees have changed; how many did not."""
     if not found:
         _say("Nothing that was measured is in both records: measure the same sizes and schemes.")
@@ -75,7 +79,7 @@ def show_changes(found: Sequence[Change], old: Record) -> None:
     )
 
 
-def _show_rows(rows: Sequence[Row]) -> None:
+def _show_rows(rows: Sequence[Measurement]) -> None:
     """A table for each case; what we are times as fast as may take several lines where the window is narrow."""
     here = Console()
     console = Console(width=here.width if here.is_terminal else max(here.width, 160), highlight=False)
@@ -96,7 +100,7 @@ def _show_rows(rows: Sequence[Row]) -> None:
             _say(f"  {name}: {MEANING[name]}")
 
 
-def _cells(row: Row) -> list[str]:
+def _cells(row: Measurement) -> list[str]:
     took = row.seconds
     spread = max(took.high - took.median, took.median - took.low) / took.median
     times = [f"{ratio.median:.2g} × {name}".replace(" ", "\u00a0") for name, ratio in row.ratios.items()]
@@ -119,7 +123,7 @@ def _show_links(breaks: Sequence[Break]) -> None:
                 f"{1e3 * row.ours:.2f}",
                 f"{1e3 * row.dense:.2f}",
                 f"{row.dense / row.ours:.2f}",
-                {float("inf"): "always", 0.0: "never"}.get(row.even_bits, number(row.even_bits / 1e6)),
+                {float("inf"): "always", 0.0: "never"}.get(row.even_bits, terminal_number(row.even_bits / 1e6)),
             )
             for row in breaks
         ],

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 import sys
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -15,11 +14,12 @@ from rich.console import Console
 from sparsemean._types import Doubles
 from sparsemean.errors import InvalidInput
 from sparsemean.lab import datasets
-from sparsemean.lab.cli.output import number, plain, print_json, print_table, yes
+from sparsemean.lab.cli.output import plain, print_json, print_table, yes
 from sparsemean.lab.cli.progress import progress_bar
 from sparsemean.lab.cli.sizes import bytes_of, share_of
 from sparsemean.lab.compare import Budget, Comparison, advice, compare
 from sparsemean.lab.compare.advice import percent
+from sparsemean.lab.numbers import terminal_number
 from sparsemean.run import Run
 from sparsemean.schemes import named, names
 from sparsemean.wire.values import KINDS, value_kind
@@ -28,7 +28,7 @@ COLUMNS = ["scheme", "bytes", "NMSE", "±", "exact", "server's own", "unbiased",
 
 
 def _completed(incomplete: str) -> list[str]:
-    """Lists that the last, half-incomplete name may end in."""
+    """Completions of a list of names whose last one is incomplete."""
     before, comma, last = incomplete.rpartition(",")
     return [before + comma + name for name in names() if name.startswith(last)]
 
@@ -94,7 +94,7 @@ def compare_command(
     if report is not None:
         _write_report(found, origin, note, report)
     if as_json:
-        print_json({**asdict(found), "advice": advice(found), **({"note": note} if note else {})})
+        print_json({**found.to_json(), "advice": advice(found), **({"note": note} if note else {})})
         return
     _show(found, origin, note)
     if report is not None:
@@ -102,7 +102,7 @@ def compare_command(
 
 
 def _budget(share: str | None, bytes: str | None, dim: int) -> Budget:
-    """As told; else as many bytes as rand-k takes for a tenth of the coordinates, so that all cost the same."""
+    """The budget of the options; by default the bytes of rand-k at a tenth of the coordinates."""
     if share is None and bytes is None:
         return Budget(bytes=Run(named("rand-k", max(1, round(0.1 * dim))), dim).payload_bytes)
     return Budget(share=share_of(share) if share else None, bytes=bytes_of(bytes) if bytes else None)
@@ -134,18 +134,18 @@ def _show(found: Comparison, source: str, note: str) -> None:
             else f"{found.budget.share:.3g} of the coordinates"
         )
         + " per node and round. "
-        f"Nodes alike: R2/R1 = {found.likeness.ratio:.3g} of at most {found.nodes - 1}. "
-        + ("" if found.likeness.change is None else f"Change per round: {percent(found.likeness.change)}."),
+        f"Correlation: R2/R1 = {found.correlation.ratio:.3g} of at most {found.nodes - 1}. "
+        + ("" if found.correlation.change is None else f"Change per round: {percent(found.correlation.change)}."),
         highlight=False,
     )
     cells = [
         [
             result.scheme,
             f"{result.bytes_per_node:.0f}" + (" over" if result.over_budget else ""),
-            number(result.nmse) + (" diverges" if result.diverges else ""),
-            number(result.nmse_se),
-            number(result.exact),
-            number(result.server_estimate),
+            terminal_number(result.nmse) + (" diverges" if result.diverges else ""),
+            terminal_number(result.nmse_se),
+            terminal_number(result.exact),
+            terminal_number(result.server_estimate),
             yes(result.unbiased),
             yes(result.node_state),
         ]
@@ -169,4 +169,4 @@ def _write_report(found: Comparison, source: str, note: str, path: Path) -> None
 
     command = shlex.join(["sparsemean", *sys.argv[1:]])
     told = {"advice": advice(found), "source": source, "note": note, "command": command}
-    write_compare_report({**asdict(found), **told}, path)
+    write_compare_report({**found.to_json(), **told}, path)

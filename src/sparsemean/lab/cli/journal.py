@@ -1,4 +1,4 @@
-"""inspect and verify: what is in a server's journal, and whether it is whole."""
+"""``sparsemean inspect`` and ``verify``: what a server's journal holds, and whether it is intact."""
 
 from __future__ import annotations
 

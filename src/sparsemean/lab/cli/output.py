@@ -1,4 +1,4 @@
-"""Tables for people, JSON for programs."""
+"""Output of the commands: tables for people, JSON for programs."""
 
 from __future__ import annotations
 
@@ -56,13 +56,6 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     Console(width=width).print(table)
 
 
-def number(value: float | None) -> str:
-    """Four digits, 0 for what is rounding alone, an empty cell for what is not known."""
-    if value is None or math.isnan(value):
-        return ""
-    return "0" if abs(value) < 1e-15 else f"{value:.4g}"
-
-
 def yes(value: bool) -> str:
-    """A truth as a word."""
+    """The word for a truth value."""
     return "yes" if value else "no"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import shlex
 import sys
 from collections import Counter
@@ -15,6 +14,7 @@ from rich.console import Console
 from sparsemean.lab import datasets
 from sparsemean.lab.cli.output import plain, print_json
 from sparsemean.lab.cli.progress import progress_bar
+from sparsemean.lab.tables import read_table
 
 LARGE_SETS = ("fashion-mnist", "cifar-10")
 
@@ -59,8 +59,7 @@ def reproduce_command(
     page = write_report(out, out / "report.html", command=shlex.join(["sparsemean", *sys.argv[1:]]))
     if format is not None:
         write_figures(out, out / "figures", format)
-    with tables["claims"].open(newline="", encoding="utf-8") as file:
-        claims = list(csv.DictReader(file))
+    claims = read_table(tables["claims"])
     if as_json:
         print_json(claims)
         return

@@ -1,4 +1,4 @@
-"""``sparsemean schemes``: what there is."""
+"""``sparsemean schemes``: the list of all schemes and their properties."""
 
 from __future__ import annotations
 

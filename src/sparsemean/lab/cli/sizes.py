@@ -1,4 +1,4 @@
-"""Sizes as people write them."""
+"""Parsers of sizes as people write them: shares, bytes, counts, and speeds of links."""
 
 from __future__ import annotations
 

@@ -10,7 +10,8 @@ import typer
 from sparsemean import theory
 from sparsemean.encoders.size import checked, count
 from sparsemean.errors import InvalidInput
-from sparsemean.lab.cli.output import number, print_json, print_table
+from sparsemean.lab.cli.output import print_json, print_table
+from sparsemean.lab.numbers import terminal_number
 
 
 def theory_command(
@@ -40,13 +41,15 @@ def theory_command(
         print_json({"nodes": nodes, "dim": dim, "k": sent, "ratio": ratio, "schemes": [asdict(row) for row in rows]})
         return
     columns = ["scheme", "NMSE", "feedback of a shared memory"] + ([] if error is None else [f"k for NMSE {error:g}"])
-    cells = [[row.scheme, number(row.nmse), number(row.feedback), str(row.k_for_error)] for row in rows]
+    cells = [
+        [row.scheme, terminal_number(row.nmse), terminal_number(row.feedback), str(row.k_for_error)] for row in rows
+    ]
     print_table(columns, [line[: len(columns)] for line in cells])
 
 
 @dataclass(frozen=True)
-class Row:
-    """What theory says of one scheme."""
+class Prediction:
+    """The exact error of one scheme, its feedback factor with a shared memory, and the k for the wanted error."""
 
     scheme: str
     nmse: float
@@ -56,10 +59,12 @@ class Row:
 
 def _row(
     name: str, T: theory.FixedWeighting, nodes: int, dim: int, sent: int, ratio: float, error: float | None
-) -> Row:
+) -> Prediction:
     r1, r2, share = float(nodes), ratio * nodes, sent / dim
     needed = None if error is None else _needed(error, r1, r2, nodes, dim, T)
-    return Row(name, theory.spatial_mse(r1, r2, nodes, share, T), theory.feedback_factor(T, nodes, share), needed)
+    return Prediction(
+        name, theory.spatial_mse(r1, r2, nodes, share, T), theory.feedback_factor(T, nodes, share), needed
+    )
 
 
 def _count(k: str, dim: int) -> int:

@@ -1,8 +1,18 @@
-"""Which scheme for these vectors at this budget? Every scheme through the real bytes, and one sentence of advice."""
+"""Compare all schemes on given vectors at a given budget, through the real bytes, and advise one."""
 
 from sparsemean.lab.compare.advice import advice
 from sparsemean.lab.compare.budget import Budget, scheme_within
 from sparsemean.lab.compare.comparison import Comparison, Result, compare
-from sparsemean.lab.compare.likeness import Likeness, likeness
+from sparsemean.lab.compare.correlation import VectorCorrelation, vector_correlation
 
-__all__ = ["Budget", "Comparison", "Likeness", "Result", "advice", "compare", "likeness", "scheme_within"]
+__all__ = [
+    "Budget",
+    "Comparison",
+    "Result",
+    "VectorCorrelation",
+    "advice",
+    "compare",
+    "likeness",
+    "scheme_within",
+    "vector_correlation",
+]

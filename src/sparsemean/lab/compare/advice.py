@@ -1,4 +1,4 @@
-"""One sentence for people: which scheme, and why."""
+"""Advice in one sentence: which scheme to use for these vectors, and why."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 
 from sparsemean.lab.compare.budget import WHOLE_VECTORS
 from sparsemean.lab.compare.comparison import Comparison, Result
-from sparsemean.lab.compare.likeness import Likeness
+from sparsemean.lab.compare.correlation import VectorCorrelation
 
 ORACLE = "rand-k-spatial-opt"
 EXACT_ENOUGH = 1e-10
@@ -23,10 +23,10 @@ def advice(comparison: Comparison) -> str:
     best = able[0]
     if _judged(best) < EXACT_ENOUGH:
         return f"The budget is large enough for everything these vectors hold: {best.scheme} and others are exact."
-    alike = " ".join(["rand-k", *best.scheme.split(" ")[1:]])  # with the same kind of values
-    plain = next((result for result in able if result.scheme == alike), None)
-    gain = f", {_judged(plain) / _judged(best):.3g} times less than {alike}" if plain and plain is not best else ""
-    reason = _reason(best.scheme, comparison.likeness)
+    baseline = " ".join(["rand-k", *best.scheme.split(" ")[1:]])  # with the same kind of values
+    plain = next((result for result in able if result.scheme == baseline), None)
+    gain = f", {_judged(plain) / _judged(best):.3g} times less than {baseline}" if plain and plain is not best else ""
+    reason = _reason(best.scheme, comparison.correlation)
     sentence = (
         f"Use {best.scheme}: relative error {_judged(best):.3g} at {best.bytes_per_node:.0f} bytes per node{gain}"
     )
@@ -66,9 +66,9 @@ def _is_choice(result: Result, comparison: Comparison) -> bool:
     return not result.over_budget
 
 
-def _reason(scheme: str, likeness: Likeness) -> str:
-    space = f"R2/R1 is {likeness.ratio:.3g} of at most {likeness.nodes - 1}"
-    change = likeness.change
+def _reason(scheme: str, correlation: VectorCorrelation) -> str:
+    space = f"R2/R1 is {correlation.ratio:.3g} of at most {correlation.nodes - 1}"
+    change = correlation.change
     scheme = scheme.partition(" ")[0]
     if scheme == "identity":
         return "the budget takes whole vectors in these values"
@@ -87,4 +87,4 @@ def _reason(scheme: str, likeness: Likeness) -> str:
         return "it prefers large entries and sends most values as one bit"
     if scheme in ("top-k", "rtop-k", "induced") or "feedback" in scheme:
         return "a few large entries carry most of each vector"
-    return f"the nodes' vectors have little in common ({space})" if likeness.ratio < 0.1 * likeness.nodes else ""
+    return f"the nodes' vectors have little in common ({space})" if correlation.ratio < 0.1 * correlation.nodes else ""

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
-import numpy as np
-
 from sparsemean._types import Doubles
-from sparsemean.client import Client
 from sparsemean.errors import InvalidInput
-from sparsemean.run import Run
+from sparsemean.lab.byte_budget import largest_k
 from sparsemean.schemes import Scheme, named
 
 WHOLE_VECTORS = ("identity", "lag")
-PROBES = 8
+PROBES = 8  # vectors on which lengths of payloads are measured
 
 
 @dataclass(frozen=True)
@@ -31,15 +27,24 @@ class Budget:
             raise InvalidInput(f"a share lies above 0 and not above 100 %, got {self.share:.4g}")
 
     def allows(self, bytes_per_node: float) -> bool:
-        """Whether payloads of this average size keep it; a share does not limit bytes."""
+        """Whether payloads of this average size are within the budget; a share does not limit bytes."""
         return self.bytes is None or bytes_per_node <= self.bytes
 
 
 def scheme_within(name: str, budget: Budget, vectors: Doubles, ratio: float) -> Scheme | None:
-    """The named scheme with the largest k the budget allows on these (n, d) vectors; None where not even k = 1 fits.
+    """The named scheme with the largest k that the budget allows; None where not even k = 1 fits.
 
-    A name may end in the kind of its values: ``"rand-k int8"``. Sizes that depend on the vector are measured on a few
-    of these; ``identity`` and ``lag`` send all there is.
+    Parameters
+    ----------
+    name
+        Name of a scheme, which may end in the kind of its values: ``"rand-k int8"``. ``identity`` and ``lag`` send
+        whole vectors, whatever the budget.
+    budget
+        Share of the coordinates, or bytes.
+    vectors
+        Shape (n, d). Where the length of a payload depends on the vector, it is measured on a few of these.
+    ratio
+        R2/R1, which ``rand-k-spatial-opt`` is told.
     """
     dim = vectors.shape[1]
     name, _, kind = name.partition(" ")
@@ -53,20 +58,5 @@ def scheme_within(name: str, budget: Budget, vectors: Doubles, ratio: float) -> 
     if name in WHOLE_VECTORS:
         return named(name, values=values)
     limit = float(budget.bytes or 0)
-    return _largest(with_k, dim, lambda scheme: _mean_bytes(Run(scheme, dim), vectors) <= limit)
-
-
-def _largest(with_k: Callable[[int], Scheme], dim: int, fits: Callable[[Scheme], bool]) -> Scheme | None:
-    """Bisection: sizes grow with k."""
-    low, high = 0, dim
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if fits(with_k(middle)) else (low, middle - 1)
-    return with_k(low) if low else None
-
-
-def _mean_bytes(run: Run, vectors: Doubles) -> float:
-    if run.payload_fixed:
-        return float(run.payload_bytes)
-    chosen = vectors[:: max(1, len(vectors) // PROBES)]
-    return float(np.mean([len(Client(run, str(i)).encode(vector, 0)) for i, vector in enumerate(chosen)]))
+    k = largest_k(with_k, limit, vectors, least=0, probes=PROBES)
+    return with_k(k) if k else None

@@ -1,4 +1,4 @@
-"""Every scheme on the same vectors at the same budget."""
+"""Compare schemes on the same vectors at the same budget: errors, bytes and what the server said of itself."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import os
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from multiprocessing import get_context
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,8 +19,8 @@ from sparsemean._types import Doubles
 from sparsemean.decoding.decoders import Belief
 from sparsemean.errors import DivergenceWarning, InvalidInput
 from sparsemean.lab.compare.budget import WHOLE_VECTORS, Budget, scheme_within
-from sparsemean.lab.compare.likeness import Likeness, likeness
-from sparsemean.lab.tasks import Stream
+from sparsemean.lab.compare.correlation import VectorCorrelation, vector_correlation
+from sparsemean.lab.tasks import StreamTask
 from sparsemean.lab.trace import Trace, play
 from sparsemean.memory import Shared
 from sparsemean.run import Run
@@ -34,10 +35,26 @@ ALONE = 2_000_000  # values sent in all below which starting processes takes lon
 class Result:
     """One scheme. Errors are relative, Σ‖estimate − mean‖² / Σ_t mean_i ‖x_i‖², averaged over seeds.
 
-    ``exact`` is the prediction of the formulas given the server's memory, ``server_estimate`` what the server said of
-    itself without knowing the truth; None where no formula holds. ``diverges``: its memory feeds its own error back by
-    a factor of 1 or more. ``over_budget``: it takes more bytes than were allowed, as whole vectors may.
-    ``nmse_by_round`` is the mean over seeds.
+    Parameters
+    ----------
+    scheme
+        Its name, and the kind of its values where that is not float32.
+    bytes_per_node
+        Bytes per node and round, header included.
+    nmse, nmse_se
+        The measured error, and its standard error over seeds.
+    exact
+        The error predicted by the formulas given the server's memory; None where there is no formula.
+    server_estimate
+        The server's own estimate of the error; None where it makes none.
+    unbiased, node_state
+        Facts about the scheme.
+    diverges
+        Whether its memory feeds its own error back by a factor of 1 or more.
+    over_budget
+        Whether it takes more bytes than were allowed, as whole vectors may.
+    nmse_by_round
+        Mean over seeds.
     """
 
     scheme: str
@@ -55,16 +72,32 @@ class Result:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Results sorted by error, what was found about the vectors, and the names that did not fit the budget."""
+    """All results, sorted by error.
+
+    Parameters
+    ----------
+    results
+        One per scheme.
+    correlation
+        Of the vectors, between nodes and between rounds.
+    rounds, nodes, dim, seeds, budget
+        What was compared.
+    left_out
+        Names of the schemes too large for the budget.
+    """
 
     results: tuple[Result, ...]
-    likeness: Likeness
+    correlation: VectorCorrelation
     rounds: int
     nodes: int
     dim: int
     seeds: int
     budget: Budget
     left_out: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain data. The correlation is called "likeness" there, as in files written by earlier versions."""
+        return {"likeness" if name == "correlation" else name: value for name, value in asdict(self).items()}
 
 
 def compare(
@@ -76,19 +109,36 @@ def compare(
     jobs: int | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Comparison:
-    """Play each named scheme (all by default) on vectors of shape (n, d) or (rounds, n, d).
+    """Play each scheme on the vectors.
 
-    A name may end in the kind of its values: ``"rand-k int8"``.
+    Parameters
+    ----------
+    vectors
+        Shape (n, d) or (rounds, n, d).
+    budget
+        What a node may send in a round.
+    schemes
+        Names, which may end in the kind of the values: ``"rand-k int8"``; all schemes by default.
+    weights
+        One number per node.
+    seeds
+        How often each scheme is played.
+    jobs
+        Number of processes; all cores by default.
+    progress
+        Called with (done, total) after every run.
 
+    Examples
+    --------
     >>> rng = np.random.default_rng(0)
-    >>> alike = rng.normal(size=50) + 0.1 * rng.normal(size=(12, 50))
-    >>> found = compare(alike, Budget(share=0.2), ["rand-k", "rand-k-spatial-max"], seeds=20)
+    >>> vectors = rng.normal(size=50) + 0.1 * rng.normal(size=(12, 50))
+    >>> found = compare(vectors, Budget(share=0.2), ["rand-k", "rand-k-spatial-max"], seeds=20)
     >>> [result.scheme for result in found.results]
     ['rand-k-spatial-max', 'rand-k']
     """
     rounds = np.asarray(vectors, np.float64)
     rounds = rounds[None] if rounds.ndim == 2 else rounds
-    task = Stream(rounds, weights)
+    task = StreamTask(rounds, weights)
     if not np.isfinite(rounds).all():
         raise InvalidInput("the vectors hold NaN or infinity; remove or replace these values")
     size = float(np.abs(rounds).max())
@@ -100,8 +150,8 @@ def compare(
     if seeds < 1:
         raise InvalidInput(f"seeds is a number from 1 on, got {seeds}")
     given = None if weights is None else np.asarray(weights, np.float64)
-    alike = likeness(rounds, given)
-    wanted = {name: scheme_within(name, budget, rounds[0], alike.ratio) for name in schemes or names()}
+    correlation = vector_correlation(rounds, given)
+    wanted = {name: scheme_within(name, budget, rounds[0], correlation.ratio) for name in schemes or names()}
     fitting = {name: scheme for name, scheme in wanted.items() if scheme is not None}
     if len(fitting) < len(wanted) and {name.partition(" ")[0] for name in fitting} <= set(WHOLE_VECTORS):
         raise InvalidInput("the budget is too small for every scheme: a payload has a header of 64 bytes and one value")
@@ -119,13 +169,13 @@ def compare(
             traces[i * seeds : (i + 1) * seeds],
             energy,
             budget,
-            _diverges(Run(scheme, task.dim), alike.nodes),
+            _diverges(Run(scheme, task.dim), correlation.nodes),
         )
         for i, (name, scheme) in enumerate(fitting.items())
     ]
     return Comparison(
         results=tuple(sorted(results, key=lambda result: result.nmse)),
-        likeness=alike,
+        correlation=correlation,
         rounds=len(rounds),
         nodes=task.nodes,
         dim=task.dim,
@@ -135,7 +185,7 @@ def compare(
     )
 
 
-_Work = tuple[Stream, Scheme, int, int]
+_Work = tuple[StreamTask, Scheme, int, int]
 
 
 def _play(work: _Work) -> Trace:

@@ -1,4 +1,4 @@
-"""Real data by name, and a user's own files by path; which, and in what format, is told in ``docs/data.md``."""
+"""Real data by name, and a user's own files by path. ``docs/data.md`` lists the sets and formats."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from pathlib import Path
 from sparsemean.errors import InvalidInput
 from sparsemean.lab.datasets import beijing, cifar10, digits, fashion_mnist, los_loop, splits, vectors, weather
 from sparsemean.lab.datasets.download import download
-from sparsemean.lab.datasets.entry import Entry
+from sparsemean.lab.datasets.entry import DatasetEntry
 from sparsemean.lab.datasets.find import ENVIRONMENT, Directory
 from sparsemean.lab.datasets.images import Images
 from sparsemean.lab.datasets.stream import Stream
 
-__all__ = ["ENTRIES", "Entry", "Images", "Stream", "download", "fetch", "load", "names", "splits"]
+__all__ = ["ENTRIES", "DatasetEntry", "Images", "Stream", "download", "fetch", "load", "names", "splits"]
 
 LOADERS: dict[str, Callable[[Directory | None], Images | Stream]] = {
     "fashion-mnist": fashion_mnist.load,
@@ -25,7 +25,7 @@ LOADERS: dict[str, Callable[[Directory | None], Images | Stream]] = {
     "los-loop": los_loop.load,
 }
 
-ENTRIES: dict[str, Entry] = {
+ENTRIES: dict[str, DatasetEntry] = {
     entry.name: entry for entry in (fashion_mnist.ENTRY, cifar10.ENTRY, beijing.ENTRY, los_loop.ENTRY)
 }
 """The sets that lie in files outside of Python packages."""
@@ -41,12 +41,20 @@ def names() -> tuple[str, ...]:
 
 
 def load(name_or_path: Directory, directory: Directory | None = None, header: bool | None = None) -> Images | Stream:
-    """The named set, or the vectors in a file of one's own.
+    """Load a data set by name, or vectors from a file.
 
-    A set's files are looked for in ``directory``, in the folder that ``SPARSEMEAN_DATA`` names, and in
-    ``../shared/data``. A file that bears the name of a set is meant by ``./`` before it. ``header`` says whether the
-    first line of a ``.csv`` file holds names; by default the line itself tells (``docs/data.md``).
+    Parameters
+    ----------
+    name_or_path
+        One of ``names()``, or a path. Write ``./`` before a file that has the name of a set.
+    directory
+        Where to look for the files of a set first; then in the folder that ``SPARSEMEAN_DATA`` names, then in
+        ``../shared/data``.
+    header
+        Whether the first line of a ``.csv`` file holds names; by default the line itself tells (``docs/data.md``).
 
+    Examples
+    --------
     >>> weather = load("weather")
     >>> weather.vectors.shape, weather.nodes[0]
     ((31, 37, 89), '22016001')

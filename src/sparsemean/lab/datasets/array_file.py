@@ -1,4 +1,4 @@
-"""Arrays from NumPy's own files, without unpickling anything."""
+"""Vectors from NumPy's own files, .npy and .npz, without unpickling anything."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from numpy.lib.format import open_memmap
 
 from sparsemean._types import Doubles
 from sparsemean.errors import InvalidInput
-from sparsemean.lab.datasets.finite import refuse_non_finite
-from sparsemean.lab.datasets.rows import unnamed
+from sparsemean.lab.datasets.rows import refuse_non_finite, unnamed
 
 AXES = ("round", "node", "coordinate")
 

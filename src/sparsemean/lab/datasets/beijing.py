@@ -15,7 +15,7 @@ import numpy as np
 
 from sparsemean._types import Doubles
 from sparsemean.errors import InvalidInput
-from sparsemean.lab.datasets.entry import Download, Entry, File
+from sparsemean.lab.datasets.entry import DatasetEntry, Download, File
 from sparsemean.lab.datasets.find import Directory, contents, places
 from sparsemean.lab.datasets.stream import Stream, standardised
 
@@ -38,7 +38,7 @@ FILES = {
     "Wanshouxigong": (2_871_076, "ab1d6a356d6997a45f6d657ad47de1e05a4a08d4a7015b38a329a90665ab74d0"),
 }
 
-ENTRY = Entry(
+ENTRY = DatasetEntry(
     name="beijing",
     folder="beijing-air-quality",
     files=tuple(

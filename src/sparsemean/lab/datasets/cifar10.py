@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from sparsemean.errors import InvalidInput
-from sparsemean.lab.datasets.entry import Download, Entry, File
+from sparsemean.lab.datasets.entry import DatasetEntry, Download, File
 from sparsemean.lab.datasets.find import Directory, contents, places
 from sparsemean.lab.datasets.images import Bytes, Images, Labels, unit_rows
 
@@ -16,7 +16,7 @@ CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "hors
 PIXELS = 3 * 32 * 32
 BATCH = 10_000 * (1 + PIXELS)
 
-ENTRY = Entry(
+ENTRY = DatasetEntry(
     name="cifar-10",
     folder="cifar-10/cifar-10-batches-bin",
     files=(

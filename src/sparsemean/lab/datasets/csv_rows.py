@@ -11,9 +11,8 @@ import numpy as np
 
 from sparsemean._types import Doubles
 from sparsemean.errors import InvalidInput
-from sparsemean.lab.datasets.rows import Rows
-
-LABELS = ("round", "node")
+from sparsemean.lab.datasets.rows import LABELS, Rows
+from sparsemean.lab.numbers import parse_number
 
 Line = tuple[int, list[str]]
 
@@ -125,11 +124,7 @@ def note(names: Sequence[str], line: int) -> str:
 
 def is_number(cell: str) -> bool:
     """Whether the cell can be read as a number, NaN and infinity included."""
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
+    return parse_number(cell) is not None
 
 
 def vector(row: Sequence[str], coordinates: Sequence[int], place: str) -> Doubles:

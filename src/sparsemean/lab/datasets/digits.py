@@ -6,7 +6,7 @@ import numpy as np
 
 from sparsemean.lab.datasets.find import Directory
 from sparsemean.lab.datasets.images import Images
-from sparsemean.lab.extra import optional
+from sparsemean.lab.optional_modules import optional
 
 TRAIN = 1437
 ATTRIBUTION = (

@@ -1,4 +1,4 @@
-"""Downloading a data set, verified by its hashes; needs pooch."""
+"""Download of a data set, verified by its hashes; needs pooch."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import tarfile
 from pathlib import Path
 
 from sparsemean.errors import InvalidInput
-from sparsemean.lab.datasets.entry import Download, Entry
+from sparsemean.lab.datasets.entry import DatasetEntry, Download
 from sparsemean.lab.datasets.find import Directory, contents, located
-from sparsemean.lab.extra import optional
+from sparsemean.lab.optional_modules import optional
 
 
-def download(entry: Entry, directory: Directory, base_url: str | None = None) -> tuple[Path, ...]:
+def download(entry: DatasetEntry, directory: Directory, base_url: str | None = None) -> tuple[Path, ...]:
     """The paths of the set's files within the directory, downloaded where they were not there already.
 
     Another ``base_url`` may be a mirror: the hashes decide what is accepted, not the address.
@@ -26,7 +26,7 @@ def download(entry: Entry, directory: Directory, base_url: str | None = None) ->
     return tuple(located(entry, [place]))
 
 
-def is_whole(entry: Entry, place: Path) -> bool:
+def is_whole(entry: DatasetEntry, place: Path) -> bool:
     """Whether every file is there and right."""
     try:
         contents(entry, [place])
@@ -35,7 +35,7 @@ def is_whole(entry: Entry, place: Path) -> bool:
     return True
 
 
-def retrieve(entry: Entry, item: Download, folder: Path, base_url: str) -> Path:
+def retrieve(entry: DatasetEntry, item: Download, folder: Path, base_url: str) -> Path:
     """The path of one downloaded file whose hash is right; a damaged one that lies there is replaced."""
     pooch = optional("pooch", "downloading", "lab")
     url = f"{base_url.rstrip('/')}/{item.name}"
@@ -48,7 +48,7 @@ def retrieve(entry: Entry, item: Download, folder: Path, base_url: str) -> Path:
         ) from error
 
 
-def unpack(entry: Entry, archive: Path) -> None:
+def unpack(entry: DatasetEntry, archive: Path) -> None:
     """Put the set's files beside the archive, whatever folder they have in it, and delete the archive."""
     wanted = {file.name: file for file in entry.files}
     with tarfile.open(archive, "r:gz") as members:

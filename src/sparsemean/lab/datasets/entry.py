@@ -1,4 +1,4 @@
-"""What is known of a data set before it is opened: its files, their hashes, its source and its licence."""
+"""The description of a data set: its files, their hashes, its source and its licence."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Download:
 
 
 @dataclass(frozen=True)
-class Entry:
+class DatasetEntry:
     """A data set's place, content and origin."""
 
     name: str

@@ -6,7 +6,7 @@ import numpy as np
 
 from sparsemean.errors import InvalidInput
 from sparsemean.lab.datasets import idx
-from sparsemean.lab.datasets.entry import Download, Entry, File
+from sparsemean.lab.datasets.entry import DatasetEntry, Download, File
 from sparsemean.lab.datasets.find import Directory, contents, places
 from sparsemean.lab.datasets.images import Bytes, Images, Labels, unit_rows
 
@@ -14,7 +14,7 @@ CLASSES = (
     "T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot",
 )  # fmt: skip
 
-ENTRY = Entry(
+ENTRY = DatasetEntry(
     name="fashion-mnist",
     folder="fashion-mnist",
     files=(

@@ -1,4 +1,4 @@
-"""Where the files of a data set are looked for, and the check that they are the right ones.
+"""Find the files of a data set, and verify that they are the right ones.
 
 Places, in this order: the directory the caller names, the one in the environment variable ``SPARSEMEAN_DATA``, and
 ``../shared/data`` seen from the current directory. A file that is found but damaged is an error; no other is tried.
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from sparsemean.errors import InvalidInput
-from sparsemean.lab.datasets.entry import Entry, File
+from sparsemean.lab.datasets.entry import DatasetEntry, File
 
 ENVIRONMENT = "SPARSEMEAN_DATA"
 SHARED = Path("..", "shared", "data")
@@ -32,7 +32,7 @@ def places(directory: Directory | None = None) -> tuple[Path, ...]:
     return tuple(Path(place).resolve() for place in (*named, SHARED) if place)
 
 
-def contents(entry: Entry, among: Sequence[Path]) -> dict[str, bytes]:
+def contents(entry: DatasetEntry, among: Sequence[Path]) -> dict[str, bytes]:
     """File name → its decompressed and verified content, in the order of the entry."""
     paths = located(entry, among)
     # Decompressing and hashing release the interpreter lock, so threads do help.
@@ -41,7 +41,7 @@ def contents(entry: Entry, among: Sequence[Path]) -> dict[str, bytes]:
         return {file.name: content for file, content in zip(entry.files, read, strict=True)}
 
 
-def located(entry: Entry, among: Sequence[Path]) -> list[Path]:
+def located(entry: DatasetEntry, among: Sequence[Path]) -> list[Path]:
     """The path of every file, in the order of the entry; all that are missing are named at once."""
     folders = [place / entry.folder for place in among]
     found: dict[File, Path] = {}
@@ -55,8 +55,8 @@ def located(entry: Entry, among: Sequence[Path]) -> list[Path]:
     return list(found.values())
 
 
-def absence(entry: Entry, missing: Sequence[File], folders: Sequence[Path]) -> str:
-    """The message about missing files: what, where, whence, and how to know that it is the right thing."""
+def absence(entry: DatasetEntry, missing: Sequence[File], folders: Sequence[Path]) -> str:
+    """The message about missing files: which, where they were looked for, where to get them, and their hashes."""
     return "\n".join(
         [
             f"the data set {entry.name} lacks {len(missing)} of its {len(entry.files)} files. Looked in",
@@ -69,7 +69,7 @@ def absence(entry: Entry, missing: Sequence[File], folders: Sequence[Path]) -> s
     )
 
 
-def verified(entry: Entry, file: File, path: Path) -> bytes:
+def verified(entry: DatasetEntry, file: File, path: Path) -> bytes:
     """The decompressed content of one file, if it is the expected one."""
     remedy = f"delete it and get it again from {entry.page}"
     try:

@@ -1,4 +1,4 @@
-"""What an image set gives: pictures as rows, with their classes."""
+"""The data of an image set: pictures as rows, with their classes."""
 
 from __future__ import annotations
 

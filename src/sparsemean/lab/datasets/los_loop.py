@@ -10,14 +10,14 @@ import io
 import numpy as np
 
 from sparsemean.errors import InvalidInput
-from sparsemean.lab.datasets.entry import Download, Entry, File
+from sparsemean.lab.datasets.entry import DatasetEntry, Download, File
 from sparsemean.lab.datasets.find import Directory, contents, places
 from sparsemean.lab.datasets.stream import Stream, standardised
 
 DAY = 24 * 12
 SPEED = File("los_speed.csv", 3_402_125, "7b732d86ae32b2930595becba28aff39dacbfb2197e250fc0332e1744ce2cbf4")
 
-ENTRY = Entry(
+ENTRY = DatasetEntry(
     name="los-loop",
     folder="los-loop",
     files=(SPEED,),

@@ -9,10 +9,8 @@ import numpy as np
 
 from sparsemean._types import Doubles
 from sparsemean.errors import InvalidInput
-from sparsemean.lab.datasets.rows import Rows
-from sparsemean.lab.extra import optional
-
-LABELS = ("round", "node")
+from sparsemean.lab.datasets.rows import LABELS, Rows
+from sparsemean.lab.optional_modules import optional
 
 
 def read(path: Path) -> Rows:

@@ -1,4 +1,4 @@
-"""Rows of a table, each the vector of one node in one round, and how they become rounds × nodes × coordinates."""
+"""Table rows, one vector of one node in one round each, and their arrangement as (rounds, nodes, coordinates)."""
 
 from __future__ import annotations
 
@@ -10,26 +10,38 @@ import numpy as np
 
 from sparsemean._types import Doubles
 from sparsemean.errors import InvalidInput
-from sparsemean.lab.datasets.finite import refuse_non_finite
+
+LABELS = ("round", "node")
+"""Names of the columns that say whose vector a row is; all others are coordinates."""
 
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """One vector per row, and whose it is if the table says so."""
+    """One vector per row, with its node and round where the file has these columns.
+
+    Parameters
+    ----------
+    path
+        The file, for messages.
+    numbers
+        Shape (rows, coordinates).
+    nodes, rounds
+        The columns ``node`` and ``round``; None where the file has none.
+    place
+        The place of a row in the file, for messages.
+    columns
+        The places of the coordinates in the file, for messages.
+    note
+        What was guessed about the file and could be meant otherwise; empty where nothing was.
+    """
 
     path: Path
     numbers: Doubles
-    """(rows, coordinates)"""
     nodes: Sequence[str] | None
-    """The ``node`` column."""
     rounds: Sequence[int] | None
-    """The ``round`` column."""
     place: Callable[[int], str]
-    """A row's place in the file, for people."""
     columns: Sequence[str]
-    """The coordinates' places in the file, for people."""
     note: str = ""
-    """What was guessed about the file and could be meant otherwise, for people."""
 
 
 def unnamed(count: int) -> tuple[str, ...]:
@@ -73,3 +85,14 @@ def arranged(rows: Rows) -> tuple[Doubles, tuple[str, ...]]:
             f"must have every node, leave out incomplete rounds or nodes"
         )
     return rows.numbers[row_of], tuple(which_node)
+
+
+def refuse_non_finite(numbers: Doubles, path: Path, place: Callable[..., str]) -> None:
+    """Raise ``InvalidInput`` if a number is NaN or infinite; the message counts these and says where the first is."""
+    wrong = ~np.isfinite(numbers)
+    if count := np.count_nonzero(wrong):
+        first = np.unravel_index(int(np.argmax(wrong)), numbers.shape)
+        raise InvalidInput(
+            f"{path}: {count} of {numbers.size} numbers are NaN or infinite, the first ({numbers[first]}) at "
+            f"{place(*map(int, first))}; repair or leave them out first"
+        )

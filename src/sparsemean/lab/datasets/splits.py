@@ -1,4 +1,4 @@
-"""How labelled samples are dealt to nodes: evenly, by shards of few labels, or by Dirichlet shares.
+"""Splits of labelled samples over nodes: evenly, by shards of few labels, or by Dirichlet shares.
 
 Each split is a list of sorted index arrays, one per node and none empty, that hold every sample exactly once.
 """
@@ -95,7 +95,7 @@ def is_count(value: object) -> bool:
 
 
 def check_enough(n_samples: int, nodes: int, each: int) -> None:
-    """Nothing, unless there are fewer samples than needed for every node to have ``each``."""
+    """Raise ``InvalidInput`` if there are too few samples for every node to have ``each``."""
     if not is_count(nodes):
         raise InvalidInput(f"nodes is an int from 1 on, got {nodes!r}")
     if not is_count(n_samples) or n_samples < nodes * each:

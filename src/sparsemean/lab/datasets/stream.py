@@ -1,4 +1,4 @@
-"""What a sensor network, or a file of one's own, gives: one vector per round and node."""
+"""The data of a sensor network, or of a user's file: one vector per round and node."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A user's own vectors, from ``.npy``, ``.npz``, ``.csv`` or ``.parquet``; the formats are told in ``docs/data.md``."""
+"""A user's own vectors from .npy, .npz, .csv or .parquet files. ``docs/data.md`` describes the formats."""
 
 from __future__ import annotations
 
@@ -31,11 +31,6 @@ def load(path: Directory, header: bool | None = None) -> Stream:
     """
     vectors, nodes, note = read(Path(path), header)
     return Stream(Path(path).name, vectors, nodes, note=note)
-
-
-def load_vectors(path: Directory, header: bool | None = None) -> Doubles:
-    """The file's vectors alone: (rounds, nodes, coordinates)."""
-    return read(Path(path), header)[0]
 
 
 def read(path: Path, header: bool | None = None) -> Read:

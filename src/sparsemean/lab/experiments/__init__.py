@@ -1,4 +1,4 @@
-"""The paper's experiments, figure by figure: settings, a runner that can be interrupted, tables, and what they say.
+"""The paper's experiments: settings of every figure, their reproduction in parallel, tables, and verdicts on claims.
 
 - ``catalogue(quick)``: figure → settings
 - ``run_setting(setting)``: one setting → rows
@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from sparsemean.lab.experiments.catalogue import FIGURES, catalogue
 from sparsemean.lab.experiments.claims import CLAIMS, judge_all
-from sparsemean.lab.experiments.run import run_setting
-from sparsemean.lab.experiments.runner import Progress, reproduce, reproduce_settings
+from sparsemean.lab.experiments.reproduction import Progress, reproduce, reproduce_settings
 from sparsemean.lab.experiments.setting import Setting, SettingFailed
+from sparsemean.lab.experiments.setting_rows import run_setting
 
 __all__ = [
     "CLAIMS",

@@ -1,4 +1,4 @@
-"""About how long a setting takes, and in which order they are best run."""
+"""Estimated run times of settings, and the order in which to run them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from sparsemean.lab.experiments.setting import EXACT, Setting
 
 NODE_SECONDS = 2.5e-4
-"""A node's share of a round: encode, accept, close."""
+"""Per node and round: encode, accept, close."""
 SLOW_SCHEMES = {"wangni": 2.5, "induced": 2.5}
 ROUND_SECONDS = {
     ("power-iteration", "fashion-mnist"): 0.03,
@@ -15,9 +15,9 @@ ROUND_SECONDS = {
     ("kmeans", "fashion-mnist"): 0.2,
     ("logistic", "cifar-10"): 0.1,
 }
-"""What the task itself does in a round."""
+"""Per round: the computation of the task itself."""
 TRIAL_SECONDS = {"ratio-grid": 0.002, "theory": 0.02, "alike": 0.3}
-"""What a trial takes where there are no rounds."""
+"""Per trial, for measures without rounds."""
 
 
 def seconds(setting: Setting) -> float:
@@ -31,7 +31,7 @@ def seconds(setting: Setting) -> float:
 
 
 def longest_first(settings: Iterable[Setting]) -> list[Setting]:
-    """Longest first, those of one data set and task together, because a process keeps only its latest of each."""
+    """Longest first, those of one data set and task together, because a process keeps only the latest of each."""
     known = list(settings)
 
     def group(setting: Setting) -> tuple[str, str, str, int]:

@@ -1,4 +1,4 @@
-"""The task a setting is about, on its data; the latest of each is kept, because neighbours in the queue share them."""
+"""The task and the scheme of a setting; the latest task is kept, because consecutive settings share it."""
 
 from __future__ import annotations
 
@@ -8,17 +8,19 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from sparsemean._types import Ints
+from sparsemean.encoders.size import count
 from sparsemean.errors import InvalidInput
 from sparsemean.lab import datasets
 from sparsemean.lab.datasets import Images, splits
-from sparsemean.lab.experiments.setting import Setting
-from sparsemean.lab.tasks import KMeans, LogisticRegression, PowerIteration, Quadratic, Stream, Task
+from sparsemean.lab.experiments.setting import EXACT, Setting
+from sparsemean.lab.tasks import KMeans, LogisticRegression, PowerIteration, Quadratic, StreamTask, Task
+from sparsemean.schemes import Scheme, named
 
 Value = TypeVar("Value")
 
 
 class Latest(Generic[Value]):
-    """Keeps one value; the old one is let go before the new one is made, since two may not fit into memory.
+    """A cache of one value. The old one is released before the new one is made, since two may not fit into memory.
 
     >>> latest = Latest()
     >>> latest.get("a", lambda: [1]) is latest.get("a", lambda: [2])
@@ -29,7 +31,7 @@ class Latest(Generic[Value]):
         self._kept: tuple[Hashable, Value] | None = None
 
     def get(self, key: Hashable, make: Callable[[], Value]) -> Value:
-        """The value made for this key, if that was the last one asked for; else a new one."""
+        """The kept value if it was made for this key; else a new one."""
         if self._kept is None or self._kept[0] != key:
             self._kept = None
             self._kept = (key, make())
@@ -41,13 +43,32 @@ _tasks: Latest[Task[Any]] = Latest()
 
 
 def task_of(setting: Setting, data_dir: str | None = None) -> Task[Any]:
-    """The task with its nodes' data. The seed decides who gets which rows, as it does the start and the samples."""
+    """The task of the setting with its nodes' data; the seed decides which node gets which rows."""
     make = _MAKERS.get(setting.task)
     if make is None:
         raise InvalidInput(f"no task is named {setting.task!r}; known are {', '.join(_MAKERS)}")
     options = tuple(option for option in setting.options if option[0] in _TASK_OPTIONS)
     key = (setting.task, setting.data, setting.split, setting.nodes, setting.seed, options, data_dir)
     return _tasks.get(key, lambda: make(setting, data_dir))
+
+
+def k_of(setting: Setting, dim: int) -> int | None:
+    """How many coordinates a node sends; None for the exact mean."""
+    if setting.scheme == EXACT:
+        return None
+    if setting.share is None:
+        raise InvalidInput(f"{setting.scheme} needs a share of the coordinates to send")
+    return count(setting.share, dim)
+
+
+def scheme_of(setting: Setting, k: int | tuple[int, ...]) -> Scheme:
+    """The scheme of the setting with this k, or with several among which nodes choose.
+
+    >>> scheme_of(Setting("mine", "stream", "weather", "rand-k", 0.1), 8) == named("rand-k", 8)
+    True
+    """
+    name, _, kind = setting.scheme.partition(" ")
+    return named(name, k, values=kind or str(setting.option("values", "float32")))
 
 
 _TASK_OPTIONS = ("batch", "clusters", "dim", "loss_rows", "rate")
@@ -62,7 +83,7 @@ def _stream(setting: Setting, data_dir: str | None) -> Task[Any]:
     data = _loaded(setting.data, data_dir)
     if not isinstance(data, datasets.Stream):
         raise InvalidInput(f"{setting.data} has no rounds of its own; take a stream, such as weather")
-    return Stream(data.vectors)
+    return StreamTask(data.vectors)
 
 
 def _power_iteration(setting: Setting, data_dir: str | None) -> Task[Any]:

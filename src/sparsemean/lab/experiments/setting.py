@@ -9,13 +9,12 @@ from dataclasses import dataclass, fields
 from typing import Any, TypeAlias
 
 from sparsemean.errors import InvalidInput, SparseMeanError
+from sparsemean.lab.tables import TableRow
 
 Option: TypeAlias = int | float | str
-Cell: TypeAlias = int | float | str | None
-Row: TypeAlias = dict[str, Cell]
 
 EXACT = "exact"
-"""The scheme that is none: the server is given the true mean."""
+"""In place of a scheme: the server is given the true mean."""
 
 
 class SettingFailed(SparseMeanError):
@@ -24,10 +23,31 @@ class SettingFailed(SparseMeanError):
 
 @dataclass(frozen=True)
 class Setting:
-    """``share`` is k/d and None where nothing is sent; ``options`` are whatever else the task wants to know.
+    """What one run depends on, and the figure that shows it.
 
-    A scheme may end in the kind of its values: ``"rand-k int8"``.
+    Parameters
+    ----------
+    figure
+        Name of the figure. The numbers do not depend on it.
+    task, data
+        Names of the task and of its data set.
+    scheme
+        Name of the scheme, which may end in the kind of its values: ``"rand-k int8"``; ``"exact"`` for the true mean.
+    share
+        k/d; None where nothing is sent.
+    seed
+        Of the split of the data, of the start and of the samples.
+    rounds
+        Number of rounds.
+    split
+        How rows are dealt to the nodes: ``"iid"`` or ``"non-iid"``; empty where there is nothing to split.
+    nodes
+        Number of nodes; 0 where the task decides.
+    options
+        Whatever else the task or the measure takes, as (name, value).
 
+    Examples
+    --------
     >>> setting = Setting("kmeans", "kmeans", "digits", "rand-k", share=0.1, split="iid", nodes=40, rounds=20)
     >>> setting.label
     'kmeans · kmeans · digits iid · 40 nodes · rand-k · k/d = 0.1 · seed 0'
@@ -51,12 +71,12 @@ class Setting:
 
     @property
     def canonical(self) -> str:
-        """All of it as JSON, the same text for equal settings."""
+        """All fields as JSON, the same text for equal settings."""
         return _canonical({f.name: getattr(self, f.name) for f in fields(self)})
 
     @property
     def run_text(self) -> str:
-        """The same without the figure: what the numbers depend on."""
+        """The same without the figure: all that the numbers depend on."""
         return _canonical({f.name: getattr(self, f.name) for f in fields(self) if f.name != "figure"})
 
     @property
@@ -75,10 +95,10 @@ class Setting:
         return " · ".join(part for part in parts if part)
 
     @property
-    def columns(self) -> Row:
+    def columns(self) -> TableRow:
         """What identifies its rows in a table."""
         names = ("figure", "task", "data", "split", "nodes", "share", "scheme", "seed")
-        own: Row = {name: getattr(self, name) for name in names}
+        own: TableRow = {name: getattr(self, name) for name in names}
         return {**own, "nodes": self.nodes or None, **dict(self.options)}
 
     def option(self, name: str, default: Option) -> Option:

@@ -1,23 +1,21 @@
-"""The tasks of the paper's evaluation, for any arrays: what nodes send, and what the server does with the mean."""
+"""The tasks of the paper's evaluation, on any arrays: what nodes send, and what the server does with the mean."""
 
 from __future__ import annotations
 
 from .base import Task
 from .kmeans import KMeans
-from .linear import LinearRegression
 from .logistic import LogisticRegression
 from .node_rows import NodeRows
 from .power_iteration import PowerIteration
 from .quadratic import Quadratic
-from .stream import Stream
+from .stream import StreamTask
 
 __all__ = [
     "KMeans",
-    "LinearRegression",
     "LogisticRegression",
     "NodeRows",
     "PowerIteration",
     "Quadratic",
-    "Stream",
+    "StreamTask",
     "Task",
 ]

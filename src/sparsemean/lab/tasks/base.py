@@ -1,4 +1,4 @@
-"""What a task is: a computation whose every round needs one thing of its nodes, the mean of their vectors."""
+"""The base class of tasks: computations that need, in every round, the mean of the nodes' vectors."""
 
 from __future__ import annotations
 
@@ -11,27 +11,23 @@ State = TypeVar("State")
 
 
 class Task(ABC, Generic[State]):
-    """Vectors of the nodes → mean → new state. A state is a value: nothing here changes one that was handed out."""
+    """Vectors of the nodes → mean → new state. A state is a value: no method changes one that was handed out.
 
-    @property
-    @abstractmethod
-    def nodes(self) -> int:
-        """How many nodes take part, all of them in every round."""
+    Parameters
+    ----------
+    nodes
+        Number of nodes; all of them take part in every round.
+    dim
+        Length of a node's vector.
+    blocks
+        Sizes of the blocks that have weights of their own; None for one block.
+    """
 
-    @property
-    @abstractmethod
-    def dim(self) -> int:
-        """Length of a node's vector."""
+    largest: float = 1e30
+    """Where a vector or a mean has a larger magnitude, the run has diverged; float32 values carry a little more."""
 
-    @property
-    @abstractmethod
-    def blocks(self) -> tuple[int, ...] | None:
-        """Sizes of the blocks that have weights of their own; None for one block."""
-
-    @property
-    def largest(self) -> float:
-        """Beyond this magnitude of vectors or their mean, a run has diverged; float32 values carry a little more."""
-        return 1e30
+    def __init__(self, nodes: int, dim: int, blocks: tuple[int, ...] | None = None) -> None:
+        self.nodes, self.dim, self.blocks = nodes, dim, blocks
 
     @abstractmethod
     def start(self, seed: int) -> State:
@@ -41,18 +37,18 @@ class Task(ABC, Generic[State]):
     def vectors(self, state: State, round: int) -> Floats:
         """The nodes' vectors of this round, shape (nodes, dim)."""
 
-    @abstractmethod
     def weights(self, state: State) -> Doubles | None:
-        """What each node counts for, shape (nodes,) or (nodes, blocks); None where all count the same."""
+        """The weight of each node, shape (nodes,) or (nodes, blocks); None where all are equal."""
+        return None
 
     @abstractmethod
     def step(self, state: State, mean: Doubles) -> State:
-        """The state after the server was given this mean; what stands in a block without weight is ignored."""
+        """The state after a round with this mean; entries of a block without weight are ignored."""
 
     @abstractmethod
     def objective(self, state: State) -> float:
-        """What the task wants to be small."""
+        """The number that the task minimises."""
 
-    @abstractmethod
     def metrics(self, state: State) -> dict[str, float]:
-        """Other numbers worth a column, such as the accuracy on test data; may be empty."""
+        """Other numbers for the table, such as the accuracy on test data."""
+        return {}

@@ -1,4 +1,4 @@
-"""K-means: Lloyd's algorithm on rows that are spread over nodes (Section 5, Appendix C)."""
+"""K-means: Lloyd's algorithm on rows that are distributed over nodes (Section 5, Appendix C)."""
 
 from __future__ import annotations
 
@@ -16,10 +16,18 @@ from sparsemean.lab.tasks.node_rows import NodeRows
 
 @dataclass(frozen=True, eq=False)
 class Clustering:
-    """Centres (K, dim), and what follows from giving every row to its nearest.
+    """Centres, and the assignment of every row to its nearest one.
 
-    ``counts`` (nodes, K) and ``means`` (nodes, K·dim) are those of each node's own rows, ``cost`` is the mean squared
-    distance of a row to its centre.
+    Parameters
+    ----------
+    centres
+        Shape (K, dim).
+    counts
+        How many rows of each node are in each cluster, shape (nodes, K).
+    means
+        The mean of each node's own rows in each cluster, shape (nodes, K·dim).
+    cost
+        Mean squared distance of a row to its centre.
     """
 
     centres: Doubles
@@ -33,7 +41,7 @@ class KMeans(Task[Clustering]):
 
     The K centres are blocks of one vector. An empty local cluster sends the current centre with weight 0; a cluster
     that is empty everywhere keeps its centre. The start is K distinct rows drawn at random; the objective is the mean
-    over all rows of the squared distance to the nearest centre; the metric ``empty`` is how many clusters are lost.
+    over all rows of the squared distance to the nearest centre; the metric ``empty`` counts clusters without rows.
 
     >>> task = KMeans([[[0.0], [2.0]], [[10.0], [14.0]]], clusters=2)
     >>> state = task.start(seed=1)
@@ -44,31 +52,22 @@ class KMeans(Task[Clustering]):
     ([1.0, 12.0], 2.5)
     """
 
+    blocks: tuple[int, ...]
+
     def __init__(self, parts: Sequence[npt.ArrayLike] | npt.NDArray[np.generic], clusters: int = 10) -> None:
         self._data = NodeRows.of(parts)
         if not 1 <= clusters <= len(self._data.rows):
             raise InvalidInput(f"clusters is a number from 1 to the {len(self._data.rows)} rows, got {clusters!r}")
         self._clusters = clusters
+        super().__init__(self._data.nodes, clusters * self._data.dim, (self._data.dim,) * clusters)
         self._energy = float(np.mean(np.einsum("ij,ij->i", self._data.rows, self._data.rows), dtype=np.float64))
-
-    @property
-    def nodes(self) -> int:
-        return self._data.nodes
-
-    @property
-    def dim(self) -> int:
-        return self._clusters * self._data.dim
-
-    @property
-    def blocks(self) -> tuple[int, ...]:
-        return (self._data.dim,) * self._clusters
 
     def start(self, seed: int) -> Clustering:
         chosen = np.random.default_rng(seed).choice(len(self._data.rows), self._clusters, replace=False)
         return self._assign(self._data.rows[chosen].astype(np.float64))
 
     def _assign(self, centres: Doubles) -> Clustering:
-        """Nearest by ‖c‖² − 2⟨a, c⟩, one product over all rows; sums by one product with the memberships a node."""
+        """Assign rows to the nearest centres by ‖c‖² − 2⟨a, c⟩, one product over all rows; then sum them by node."""
         data = self._data
         used = centres.astype(data.rows.dtype)
         away = np.einsum("kj,kj->k", used, used) - 2 * (data.rows @ used.T)
@@ -87,8 +86,8 @@ class KMeans(Task[Clustering]):
         return state.counts
 
     def step(self, state: Clustering, mean: Doubles) -> Clustering:
-        heard = state.counts.sum(axis=0)[:, None] > 0
-        return self._assign(np.where(heard, mean.reshape(state.centres.shape), state.centres))
+        occupied = state.counts.sum(axis=0)[:, None] > 0
+        return self._assign(np.where(occupied, mean.reshape(state.centres.shape), state.centres))
 
     def objective(self, state: Clustering) -> float:
         return state.cost

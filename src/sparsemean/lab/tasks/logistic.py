@@ -10,17 +10,31 @@ import numpy.typing as npt
 from sparsemean._types import Doubles, Floats, Ints
 from sparsemean.errors import InvalidInput
 from sparsemean.lab.tasks.base import Task
-from sparsemean.lab.tasks.descent import Model, batches, check_settings
+from sparsemean.lab.tasks.gradient_descent import Model, batches, check_settings
 from sparsemean.lab.tasks.node_rows import NodeRows
 
 
 class LogisticRegression(Task[Model]):
     """Node i sends the gradient of −log softmax(Wx + b)[label], averaged over a mini-batch; server: −rate · mean.
 
-    The parameters are [W b], shape (classes, dim + 1), row by row, 0 at first. The objective is the mean loss over
-    all training rows; ``loss_rows`` takes that many of them, evenly spaced, where all would be slow. ``test`` is
-    (rows, labels); with it ``metrics`` gives the accuracy there. The default rate and batch are the paper's.
+    The model is [W b], shape (classes, dim + 1), row by row, 0 at first; the objective is the mean loss over the
+    training rows.
 
+    Parameters
+    ----------
+    parts, labels
+        One array of rows and one of labels 0, 1, 2, … for each node.
+    test
+        Rows and labels on which ``metrics`` gives the accuracy.
+    rate
+        Learning rate; the default is the paper's.
+    batch
+        Rows of a node's mini-batch, drawn anew each round; None for all. The default is the paper's.
+    loss_rows
+        Take the objective over that many training rows, evenly spaced, where all would be slow.
+
+    Examples
+    --------
     >>> task = LogisticRegression([[[-1.0], [1.0]], [[-2.0], [3.0]]], [[0, 1], [0, 1]], rate=1.0)
     >>> model = task.start(seed=0)
     >>> print(f"{task.objective(model):.4f}")
@@ -42,23 +56,12 @@ class LogisticRegression(Task[Model]):
         self._rate, self._batch = rate, batch
         self._data, self._labels = _labelled(parts, labels)
         self._classes = int(self._labels.max()) + 1
+        super().__init__(self._data.nodes, self._classes * (self._data.dim + 1))
         self._seen = (self._data.rows, self._labels)
         if loss_rows is not None and loss_rows < len(self._labels):
             chosen = np.arange(loss_rows) * len(self._labels) // loss_rows
             self._seen = (self._data.rows[chosen], self._labels[chosen])
         self._test = None if test is None else _labelled([test[0]], [test[1]])
-
-    @property
-    def nodes(self) -> int:
-        return self._data.nodes
-
-    @property
-    def dim(self) -> int:
-        return self._classes * (self._data.dim + 1)
-
-    @property
-    def blocks(self) -> None:
-        return None
 
     def start(self, seed: int) -> Model:
         return Model(np.zeros(self.dim), seed)

@@ -1,4 +1,4 @@
-"""The rows of all nodes in one array, one node after the other."""
+"""The data rows of all nodes in one array, one node after the other."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from sparsemean import theory
 from sparsemean._types import Doubles
 from sparsemean.errors import InvalidInput
 from sparsemean.lab.tasks.base import Task
-from sparsemean.lab.tasks.descent import check_settings
+from sparsemean.lab.tasks.gradient_descent import check_settings
 
 
 class Quadratic(Task[Doubles]):
@@ -28,6 +28,7 @@ class Quadratic(Task[Doubles]):
         self._minima = np.array(minima, np.float64)
         if self._minima.ndim != 2 or self._minima.size == 0 or not np.isfinite(self._minima).all():
             raise InvalidInput(f"minima is a (nodes, dim) array of finite numbers, got shape {self._minima.shape}")
+        super().__init__(*self._minima.shape)
         self._rate = rate
         self.optimum: Doubles = self._minima.mean(axis=0)
 
@@ -35,18 +36,6 @@ class Quadratic(Task[Doubles]):
     def normal(nodes: int = 15, dim: int = 1000, rate: float = 0.05, seed: int = 0) -> Quadratic:
         """The paper's: e_i ~ N(0, I)."""
         return Quadratic(np.random.default_rng(seed).normal(size=(nodes, dim)), rate)
-
-    @property
-    def nodes(self) -> int:
-        return len(self._minima)
-
-    @property
-    def dim(self) -> int:
-        return int(self._minima.shape[1])
-
-    @property
-    def blocks(self) -> None:
-        return None
 
     @property
     def gradient_energy(self) -> float:
@@ -63,14 +52,8 @@ class Quadratic(Task[Doubles]):
     def vectors(self, state: Doubles, round: int) -> Doubles:
         return state - self._minima
 
-    def weights(self, state: Doubles) -> None:
-        return None
-
     def step(self, state: Doubles, mean: Doubles) -> Doubles:
         return state - self._rate * mean
 
     def objective(self, state: Doubles) -> float:
         return float(np.sum((state - self.optimum) ** 2))
-
-    def metrics(self, state: Doubles) -> dict[str, float]:
-        return {}

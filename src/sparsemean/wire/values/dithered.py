@@ -96,7 +96,7 @@ class Dithered(ValueKind):
         codes = bits.unpack(body, count, self.bits)
         steps = step(BFLOAT16.widen(scales).astype(np.float64), 1 << self.bits)
         values = np.empty(count, self.dtype)
-        restore(count)(stream_of(key, LABEL), codes, steps, GROUP, 1 << self.bits, values)
+        restore(stream_of(key, LABEL), codes, steps, GROUP, 1 << self.bits, values)
         if not np.all(steps):
             zero = _each(steps == 0.0, slice(0, count))
             if np.any(codes[zero]):

@@ -1,36 +1,36 @@
-"""Every figure of the paper, and those past it, as a list of settings, at the paper's size or a quick one."""
+"""The settings of every figure, of the paper and past it, at the paper's size or a quick one."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
 from sparsemean.errors import InvalidInput
-from sparsemean.lab.experiments.catalogue import beyond, equal_bytes, learning, memory, similarity
-from sparsemean.lab.experiments.catalogue.scale import FULL, QUICK, Scale
+from sparsemean.lab.experiments.catalogue import beyond, correlation, equal_bytes, learning, memory
+from sparsemean.lab.experiments.catalogue.size import FULL, QUICK, ExperimentSize
 from sparsemean.lab.experiments.setting import Setting
 from sparsemean.lab.experiments.theory_table import STATEMENTS
 
-__all__ = ["FIGURES", "FULL", "QUICK", "THEORY", "Scale", "catalogue"]
+__all__ = ["FIGURES", "FULL", "QUICK", "THEORY", "ExperimentSize", "catalogue"]
 
 THEORY = "theory"
 
 
-def _theory(scale: Scale, seed: int) -> list[Setting]:
+def _theory(size: ExperimentSize, seed: int) -> list[Setting]:
     """One setting per statement, whatever the seeds: its trials are its repetitions."""
     if seed:
         return []
-    options = (("measure", "theory"), ("trials", scale.theory_trials))
+    options = (("measure", "theory"), ("trials", size.theory_trials))
     return [
         Setting(THEORY, THEORY, "synthetic", "", None, seed, options=(*options, ("statement", name)))
         for name in STATEMENTS
     ]
 
 
-FIGURES: dict[str, Callable[[Scale, int], list[Setting]]] = {
+FIGURES: dict[str, Callable[[ExperimentSize, int], list[Setting]]] = {
     THEORY: _theory,
-    "mse-vs-ratio": similarity.mse_vs_ratio,
-    "ratio-first-round": similarity.ratio_first_round,
-    "ratio-rounds": similarity.ratio_rounds,
+    "mse-vs-ratio": correlation.mse_vs_ratio,
+    "ratio-first-round": correlation.ratio_first_round,
+    "ratio-rounds": correlation.ratio_rounds,
     "quadratic": learning.quadratic,
     "power-iteration": learning.power_iteration,
     "kmeans": learning.kmeans,
@@ -43,25 +43,25 @@ FIGURES: dict[str, Callable[[Scale, int], list[Setting]]] = {
     "beyond-kmeans": beyond.beyond_kmeans,
     "beyond-logistic": beyond.beyond_logistic,
     "few-bits": beyond.few_bits,
-    "few-bits-alike": beyond.few_bits_alike,
+    "few-bits-alike": beyond.few_bits_correlated,
     "thin-links": beyond.thin_links,
 }
-"""Each takes a scale and a seed."""
+"""Each takes a size and a seed."""
 
 
 def catalogue(
     quick: bool = False, seeds: int | None = None, figures: Sequence[str] | None = None
 ) -> dict[str, list[Setting]]:
-    """Figure → its settings; ``seeds`` is how many, instead of the scale's own number.
+    """Figure → its settings; ``seeds`` is how many, instead of the size's own number.
 
     >>> len(catalogue(quick=True, seeds=2, figures=["quadratic"])["quadratic"])
     20
     """
-    scale = QUICK if quick else FULL
+    size = QUICK if quick else FULL
     wanted = list(FIGURES) if figures is None else list(dict.fromkeys(figures))
     if unknown := [name for name in wanted if name not in FIGURES]:
         raise InvalidInput(f"there is no figure {unknown[0]!r}; known are {', '.join(FIGURES)}")
-    count = scale.seeds if seeds is None else seeds
+    count = size.seeds if seeds is None else seeds
     if count < 1:
         raise InvalidInput(f"seeds is how many there are, at least 1; got {seeds!r}")
-    return {name: [s for seed in range(count) for s in FIGURES[name](scale, seed)] for name in wanted}
+    return {name: [s for seed in range(count) for s in FIGURES[name](size, seed)] for name in wanted}

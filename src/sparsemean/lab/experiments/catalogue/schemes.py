@@ -1,6 +1,10 @@
-"""The schemes that figures compare."""
+"""Names of the schemes that figures and claims compare."""
 
 from __future__ import annotations
+
+PLAIN, MAX, AVG, OPT = "rand-k", "rand-k-spatial-max", "rand-k-spatial-avg", "rand-k-spatial-opt"
+TEMPORAL, SHARED = "rand-k-temporal", "rand-k-temporal-shared"
+ADAPTIVE, STABLE, HYBRID = "rand-k-spatial-adaptive", "rand-k-temporal-shared-stable", "rand-k-hybrid"
 
 BASELINES = ("rand-k", "wangni", "induced")
 SPARSE = (

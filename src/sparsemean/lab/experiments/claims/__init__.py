@@ -1,4 +1,4 @@
-"""Every claim of the paper, and ours past it, one sentence each, judged by the tables of a run."""
+"""All claims of the paper, and our own past it, judged by the tables of a reproduction."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from sparsemean.lab.experiments.claims import (
     appendix_d,
     beyond,
     case_study,
+    correlation,
     evaluation,
     introduction,
-    similarity,
     simulation,
     spatial,
     temporal,
 )
 from sparsemean.lab.experiments.claims.claim import COLUMNS, Claim
 from sparsemean.lab.experiments.claims.evidence import Tables
-from sparsemean.lab.experiments.tables import write_table
+from sparsemean.lab.tables import write_table
 
 __all__ = ["CLAIMS", "Claim", "Tables", "judge_all"]
 
@@ -26,7 +26,7 @@ CLAIMS: tuple[Claim, ...] = (
     *introduction.CLAIMS,
     *spatial.CLAIMS,
     *simulation.CLAIMS,
-    *similarity.CLAIMS,
+    *correlation.CLAIMS,
     *temporal.CLAIMS,
     *case_study.CLAIMS,
     *evaluation.CLAIMS,
@@ -34,7 +34,7 @@ CLAIMS: tuple[Claim, ...] = (
     *appendix_d.CLAIMS,
     *beyond.CLAIMS,
 )
-"""About in the paper's order, then what goes past it."""
+"""About in the paper's order, then our own."""
 
 
 def judge_all(tables: Path) -> Path:

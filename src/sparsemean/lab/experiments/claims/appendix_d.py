@@ -1,14 +1,13 @@
-"""Appendix D: a memory of O(d)."""
+"""Claims of Appendix D: a memory of O(d)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sparsemean.lab.experiments.claims.check import Check, of_factors
+from sparsemean.lab.experiments.catalogue.schemes import AVG, BASELINES, SHARED, TEMPORAL
+from sparsemean.lab.experiments.claims.check import Check
 from sparsemean.lab.experiments.claims.claim import Claim
-from sparsemean.lab.experiments.claims.evaluation import AVG, BASELINES, TEMPORAL
-from sparsemean.lab.experiments.claims.evidence import Tables, compared, early, factors, late, stated, told
-from sparsemean.lab.experiments.claims.temporal import SHARED
+from sparsemean.lab.experiments.claims.evidence import Tables, against_itself, compared, early, late, stated, told
 
 
 def _middle(values: Sequence[float]) -> float:
@@ -22,14 +21,11 @@ def _not_to_zero(tables: Tables) -> list[Check]:
     checks = []
     for panel in tables.panels("power-iteration", split="iid"):
         for scheme, relation in ((SHARED, ">"), (TEMPORAL, "<")):
-            pick = {**panel, "scheme": scheme}
-            found = factors(
-                tables.per_seed("power-iteration", "mse", late, **pick),
-                tables.per_seed("power-iteration", "mse", _middle, **pick),
+            what = f"{told(panel)}: error of the last quarter over that of the second, {scheme}"
+            columns = (("mse", late), ("mse", _middle))
+            checks += against_itself(
+                tables, what, "power-iteration", *columns, relation, 0.5, {**panel, "scheme": scheme}
             )
-            if found:
-                what = f"{told(panel)}: error of the last quarter over that of the second, {scheme}"
-                checks.append(of_factors(what, found, relation, 0.5))
     return checks
 
 

@@ -1,4 +1,4 @@
-"""What the estimators past the paper's are held to, on the data they were made for."""
+"""Our own claims: what the estimators past the paper's reach on the data they were made for."""
 
 from __future__ import annotations
 
@@ -8,14 +8,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from sparsemean.lab.experiments.catalogue.beyond import PAPERS_BEST
-from sparsemean.lab.experiments.catalogue.schemes import BEYOND
+from sparsemean.lab.experiments.catalogue.schemes import ADAPTIVE, AVG, BEYOND, HYBRID, SHARED, STABLE, TEMPORAL
 from sparsemean.lab.experiments.claims.check import Check, of_number, of_values
 from sparsemean.lab.experiments.claims.claim import Claim
-from sparsemean.lab.experiments.claims.evaluation import AVG, TEMPORAL
 from sparsemean.lab.experiments.claims.evidence import Summary, Tables, Where, compared, late, told
-from sparsemean.lab.experiments.claims.temporal import SHARED
 
-HYBRID, STABLE, ADAPTIVE = "rand-k-hybrid", "rand-k-temporal-shared-stable", "rand-k-spatial-adaptive"
 IMAGES, COLOUR = "fashion-mnist", "cifar-10"
 PLACE = "Past the paper"
 
@@ -73,7 +70,7 @@ def _finite(tables: Tables, scheme: str) -> list[Check]:
     return [of_values(f"largest error of {scheme}", list(found.values()), "<", 1e6)] if found else []
 
 
-def _alike(tables: Tables) -> list[Check]:
+def _few_bits_correlated(tables: Tables) -> list[Check]:
     found = [float(row["nmse"]) for row in tables.rows("few-bits-alike", scheme=f"{ADAPTIVE} int8", dim=65536)]
     return [of_values("NMSE", found, "<", 0.01)] if found else []
 
@@ -145,6 +142,6 @@ CLAIMS = (
         "few-bits-alike",
         PLACE,
         "n = 10, d = 65,536, R2/R1 = 8.9, 3.2 bits a coordinate: Spatial(adaptive), int8, has an NMSE of at most 0.01.",
-        _alike,
+        _few_bits_correlated,
     ),
 )

@@ -1,34 +1,36 @@
-"""Section 4, the quadratic case study, and Theorem 4."""
+"""Claims of Section 4 about the quadratic case study, and Theorem 4."""
 
 from __future__ import annotations
 
-from sparsemean.lab.experiments.claims.check import Check, of_factors, of_number
+from sparsemean.lab.experiments.catalogue.schemes import BASELINES, TEMPORAL
+from sparsemean.lab.experiments.claims.check import Check, of_number
 from sparsemean.lab.experiments.claims.claim import Claim
-from sparsemean.lab.experiments.claims.evidence import Tables, Where, compared, factors, first, late, passed, stated
+from sparsemean.lab.experiments.claims.evidence import (
+    Tables,
+    Where,
+    against_itself,
+    compared,
+    first,
+    late,
+    passed,
+    stated,
+)
 
-TEMPORAL = "rand-k-temporal"
-OTHERS = ("rand-k", "wangni", "induced")
 RATES = (0.1, 0.05)
 
 
 def _since_start(tables: Tables, scheme: str, rate: float, relation: str, limit: float) -> list[Check]:
     """Late squared distance to the optimum over that of the start."""
-    pick: Where = {"scheme": scheme, "rate": rate}
-    found = factors(
-        tables.per_seed("quadratic", "objective", late, **pick), tables.per_seed("quadratic", "start", first, **pick)
-    )
     what = f"η={rate:g}: squared distance of {scheme} over that of the start"
-    return [of_factors(what, found, relation, limit)] if found else []
+    columns = (("objective", late), ("start", first))
+    return against_itself(tables, what, "quadratic", *columns, relation, limit, {"scheme": scheme, "rate": rate})
 
 
 def _error_fades(tables: Tables, scheme: str, rate: float, relation: str, limit: float) -> list[Check]:
     """Late error of the mean over that of the first round."""
-    pick: Where = {"scheme": scheme, "rate": rate}
-    found = factors(
-        tables.per_seed("quadratic", "mse", late, **pick), tables.per_seed("quadratic", "mse", first, **pick)
-    )
     what = f"η={rate:g}: late over first error of {scheme}"
-    return [of_factors(what, found, relation, limit)] if found else []
+    columns = (("mse", late), ("mse", first))
+    return against_itself(tables, what, "quadratic", *columns, relation, limit, {"scheme": scheme, "rate": rate})
 
 
 def _bound(tables: Tables, rate: float) -> list[Check]:
@@ -64,7 +66,7 @@ CLAIMS = (
         "Rand-k-Temporal effectively converges to the true optimum, the other schemes do not.",
         lambda tables: [
             *(check for rate in RATES for check in _since_start(tables, TEMPORAL, rate, "<", 1e-4)),
-            *(check for rate in RATES for other in OTHERS for check in _since_start(tables, other, rate, ">", 0.01)),
+            *(check for rate in RATES for other in BASELINES for check in _since_start(tables, other, rate, ">", 0.01)),
         ],
     ),
     Claim(
@@ -73,7 +75,7 @@ CLAIMS = (
         "The error of Rand-k-Temporal decreases sharply as iterations proceed, the others keep a high floor.",
         lambda tables: [
             *(check for rate in RATES for check in _error_fades(tables, TEMPORAL, rate, "<", 1e-3)),
-            *(check for rate in RATES for other in OTHERS for check in _error_fades(tables, other, rate, ">", 0.1)),
+            *(check for rate in RATES for other in BASELINES for check in _error_fades(tables, other, rate, ">", 0.1)),
         ],
     ),
     Claim(

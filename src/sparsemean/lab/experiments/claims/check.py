@@ -1,4 +1,4 @@
-"""One comparison that a claim rests on: a number with its band over seeds, and the limit it should keep."""
+"""One check that a claim rests on: a number with its band over seeds, and the limit that it should keep."""
 
 from __future__ import annotations
 
@@ -11,7 +11,19 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Check:
-    """``value`` lies in [low, high] (mean ± 2 standard errors over seeds), and should be ``relation`` ``limit``."""
+    """A number that should be ``relation`` ``limit``.
+
+    Parameters
+    ----------
+    what
+        What the number is, for people.
+    value, low, high
+        Mean over seeds, and mean ± 2 standard errors.
+    relation
+        "<", ">", "=" or "not <".
+    limit
+        What the number is compared with.
+    """
 
     what: str
     value: float

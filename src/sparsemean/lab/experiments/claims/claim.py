@@ -1,4 +1,4 @@
-"""A sentence of the paper, and how our tables judge it."""
+"""A claim: a sentence of the paper, and the checks by which tables judge it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sparsemean._version import __version__
 from sparsemean.lab.experiments.claims.check import Check
 from sparsemean.lab.experiments.claims.evidence import Tables
-from sparsemean.lab.experiments.setting import Row
+from sparsemean.lab.tables import TableRow
 
 REPRODUCED, PARTLY, NOT, NOT_RUN = "reproduced", "partly", "not reproduced", "not run"
 COLUMNS = (
@@ -20,7 +20,21 @@ SHOWN, LISTED = 3, 12  # checks that the finding and the evidence spell out
 
 @dataclass(frozen=True)
 class Claim:
-    """``place`` is where the paper says it; ``remark`` what a reader of the verdict should know besides."""
+    """A claim and its judge.
+
+    Parameters
+    ----------
+    name
+        Its name in ``claims.csv``.
+    place
+        Where the paper makes it.
+    sentence
+        The claim in one sentence.
+    judge
+        Makes the checks from the tables of a reproduction.
+    remark
+        What a reader of the verdict should know besides.
+    """
 
     name: str
     place: str
@@ -28,7 +42,7 @@ class Claim:
     judge: Callable[[Tables], list[Check]]
     remark: str = ""
 
-    def row(self, tables: Tables) -> Row:
+    def row(self, tables: Tables) -> TableRow:
         """The claim, the verdict and the numbers behind it.
 
         ``weakest`` is the check that speaks most against the claim, ``where`` the table it rests on. A claim of which
@@ -38,7 +52,7 @@ class Claim:
         checks = sorted(self.judge(tables), key=_support)
         missing = [figure for figure in tables.asked if not tables.has(figure)]
         judged = NOT_RUN if missing else verdict(checks)
-        row: Row = {"name": self.name, "place": self.place, "claim": self.sentence, "verdict": judged}
+        row: TableRow = {"name": self.name, "place": self.place, "claim": self.sentence, "verdict": judged}
         row |= {"finding": self._finding(checks, missing), "where": min(tables.asked, key=_rank, default="")}
         row |= {"holds": sum(check.holds is True for check in checks), "checks": len(checks)}
         if checks:

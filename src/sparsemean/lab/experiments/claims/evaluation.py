@@ -1,16 +1,14 @@
-"""Section 5."""
+"""Claims of Section 5: power iteration, K-means and logistic regression."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from sparsemean.lab.experiments.catalogue.schemes import AVG, BASELINES, TEMPORAL
 from sparsemean.lab.experiments.claims.check import Check
 from sparsemean.lab.experiments.claims.claim import Claim
 from sparsemean.lab.experiments.claims.evidence import Tables, Where, compared
 from sparsemean.lab.experiments.claims.introduction import MAIN
-
-AVG, TEMPORAL = "rand-k-spatial-avg", "rand-k-temporal"
-BASELINES = ("rand-k", "wangni", "induced")
 
 
 def beaten(

@@ -1,4 +1,4 @@
-"""Numbers out of tables: one per seed, of the rounds that matter."""
+"""Evidence from result tables: one number per seed, summarised over the rounds that matter, and checks made of them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from sparsemean.lab.experiments.claims.check import Check, of_factors, of_number
-from sparsemean.lab.experiments.tables import read_table
+from sparsemean.lab.tables import read_table
 
 Line = dict[str, str]
 Where = dict[str, str | float]
@@ -17,11 +17,11 @@ Summary = Callable[[Sequence[float]], float]
 
 @dataclass(frozen=True)
 class Tables:
-    """The tables in a folder; one that is not there has no rows."""
+    """The tables in a folder; a missing one has no rows."""
 
     folder: Path
     asked: dict[str, None] = field(default_factory=dict, compare=False)
-    """Tables that were looked into, in this order."""
+    """Names of the tables that were read, in this order."""
     _known: dict[str, dict[str, list[Line]]] = field(default_factory=dict, compare=False)
 
     def rows(self, figure: str, **where: str | float) -> list[Line]:
@@ -111,7 +111,21 @@ def compared(
     relation: str = "<",
     summary: Summary = late,
 ) -> list[Check]:
-    """Each of ours against each of the others in each panel: the factor between them, paired by seed."""
+    """Compare each of our schemes with each of the others in each panel: the factor between them, paired by seed.
+
+    Parameters
+    ----------
+    tables, figure, column
+        Where the numbers are.
+    ours, others
+        Names of schemes.
+    panels
+        Columns and values that select the rows of a panel.
+    limit, relation
+        What the factor should be: "<" the limit, ">" it, "=" it, or "not <" it.
+    summary
+        Of the rounds of one seed.
+    """
     baselines, checks = list(others), []
     for panel in panels:
         for scheme in ours:
@@ -122,6 +136,25 @@ def compared(
                     what = f"{figure} {told(panel)}: {column} of {scheme} over {other}"
                     checks.append(of_factors(what, found, relation, limit))
     return checks
+
+
+def against_itself(
+    tables: Tables,
+    what: str,
+    figure: str,
+    over: tuple[str, Summary],
+    under: tuple[str, Summary],
+    relation: str,
+    limit: float,
+    where: Where,
+) -> list[Check]:
+    """A scheme at two times of its runs: one (column, summary) over another, paired by seed; no check without rows."""
+    (above, above_summary), (below, below_summary) = over, under
+    found = factors(
+        tables.per_seed(figure, above, above_summary, **where),
+        tables.per_seed(figure, below, below_summary, **where),
+    )
+    return [of_factors(what, found, relation, limit)] if found else []
 
 
 def told(panel: Where) -> str:

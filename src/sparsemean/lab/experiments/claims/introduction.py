@@ -1,12 +1,13 @@
-"""Abstract, Sections 1 and 2, and the conclusion."""
+"""Claims of the abstract, of Sections 1 and 2, and of the conclusion."""
 
 from __future__ import annotations
 
+from sparsemean.lab.experiments.catalogue.schemes import AVG, TEMPORAL
 from sparsemean.lab.experiments.claims.check import Check, of_values
 from sparsemean.lab.experiments.claims.claim import Claim
 from sparsemean.lab.experiments.claims.evidence import Tables, Where, compared, first, passed, stated
 
-OURS = ("rand-k-spatial-avg", "rand-k-temporal")
+OURS = (AVG, TEMPORAL)
 SOPHISTICATED = ("wangni", "induced")
 MAIN: dict[str, Where] = {
     "power-iteration": {"split": "iid", "share": 0.1},
@@ -41,7 +42,7 @@ def _sensors(tables: Tables) -> list[Check]:
 
 def _updates(tables: Tables) -> list[Check]:
     panels = tables.panels("logistic")
-    return compared(tables, "logistic", "mse", ["rand-k-temporal"], ["rand-k"], panels)
+    return compared(tables, "logistic", "mse", [TEMPORAL], ["rand-k"], panels)
 
 
 def _drastically(tables: Tables) -> list[Check]:

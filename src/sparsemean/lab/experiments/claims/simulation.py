@@ -1,12 +1,12 @@
-"""Section 3, Simulations, and the first half of Appendix B: error against R2/R1."""
+"""Claims of Section 3 (Simulations) and of the first half of Appendix B: error against R2/R1."""
 
 from __future__ import annotations
 
+from sparsemean.lab.experiments.catalogue.schemes import AVG, MAX, OPT, PLAIN
 from sparsemean.lab.experiments.claims.check import Check, of_factors
 from sparsemean.lab.experiments.claims.claim import Claim
 from sparsemean.lab.experiments.claims.evidence import Tables, factors, first
 
-AVG, MAX, OPT, PLAIN = "rand-k-spatial-avg", "rand-k-spatial-max", "rand-k-spatial-opt", "rand-k"
 CLOSE = 1.25
 """An error this many times the optimum's still counts as close to it."""
 

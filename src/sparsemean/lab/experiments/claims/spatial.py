@@ -1,11 +1,12 @@
-"""Section 3: the Rand-k-Spatial family and its best member."""
+"""Claims of Section 3: the Rand-k-Spatial family and its best member."""
 
 from __future__ import annotations
 
+from sparsemean.lab.experiments.catalogue.schemes import AVG, MAX, OPT, PLAIN
 from sparsemean.lab.experiments.claims.check import Check, of_number, of_values
 from sparsemean.lab.experiments.claims.claim import Claim
 from sparsemean.lab.experiments.claims.evidence import Tables, first, passed, stated
-from sparsemean.lab.experiments.claims.simulation import AVG, MAX, OPT, PLAIN, along
+from sparsemean.lab.experiments.claims.simulation import along
 
 
 def _theorem_1(tables: Tables) -> list[Check]:

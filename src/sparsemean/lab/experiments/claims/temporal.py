@@ -1,12 +1,12 @@
-"""Section 4: filling in from memory."""
+"""Claims of Section 4: Rand-k-Temporal and its memory."""
 
 from __future__ import annotations
 
+from sparsemean.lab.experiments.catalogue.schemes import SHARED, TEMPORAL
 from sparsemean.lab.experiments.claims.check import Check
 from sparsemean.lab.experiments.claims.claim import Claim
 from sparsemean.lab.experiments.claims.evidence import Tables, compared, first, passed
 
-TEMPORAL, SHARED = "rand-k-temporal", "rand-k-temporal-shared"
 SLIGHTLY = 2.0
 """An error up to this many times as large counts as slightly higher."""
 

@@ -1,17 +1,17 @@
-"""How alike the nodes' vectors are in the first round, and what the server can tell of it from a sample."""
+"""The measure "first-round": R2/R1 of the nodes' vectors in the first round, true and as the server estimates it."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from sparsemean import theory
-from sparsemean.lab.experiments.prepare import task_of
-from sparsemean.lab.experiments.scheme import k_of, scheme_of
-from sparsemean.lab.experiments.setting import Row, Setting
+from sparsemean.lab.experiments.prepare import k_of, scheme_of, task_of
+from sparsemean.lab.experiments.setting import Setting
+from sparsemean.lab.tables import TableRow
 from sparsemean.simulation import estimate_mean
 
 
-def measure(setting: Setting, data_dir: str | None = None) -> list[Row]:
+def measure(setting: Setting, data_dir: str | None = None) -> list[TableRow]:
     """One row: the true R2/R1, and ``ratio_estimated`` ± ``ratio_estimated_se`` from one round of the scheme.
 
     Of a stream, whose first round does not depend on the seed, round ``seed`` is taken instead.
@@ -20,7 +20,7 @@ def measure(setting: Setting, data_dir: str | None = None) -> list[Row]:
     first = setting.seed if setting.task == "stream" else 0
     vectors = np.asarray(task.vectors(task.start(setting.seed), first), np.float64)
     r1, r2 = theory.correlation(vectors)
-    row: Row = {"round": 0, "ratio": r2 / r1}
+    row: TableRow = {"round": 0, "ratio": r2 / r1}
     k = k_of(setting, task.dim)
     if k is not None:
         estimate = estimate_mean(vectors, scheme_of(setting, k), setting.seed)

@@ -1,4 +1,4 @@
-"""Error of the Rand-k-Spatial family against R2/R1, for vectors made to have any ratio (Appendix B, the algorithm)."""
+"""The measure "ratio-grid": error of the Rand-k-Spatial family against R2/R1 (algorithm of Appendix B)."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import numpy.typing as npt
 
 from sparsemean import theory
 from sparsemean._types import Doubles
-from sparsemean.core import coordinates
 from sparsemean.lab.experiments.prepare import Latest
-from sparsemean.lab.experiments.setting import Row, Setting
+from sparsemean.lab.experiments.setting import Setting
+from sparsemean.lab.tables import TableRow
 from sparsemean.run import Run
 from sparsemean.schemes import named
 
@@ -27,7 +27,7 @@ DECODERS: dict[str, Weighting | None] = {
 _draws: Latest[npt.NDArray[np.bool_]] = Latest()
 
 
-def measure(setting: Setting, data_dir: str | None = None) -> list[Row]:
+def measure(setting: Setting, data_dir: str | None = None) -> list[TableRow]:
     """One row every ``step`` flipped signs: ``mse`` is the mean over ``trials`` draws, ``exact`` Theorem 1's.
 
     All rows use the same draws of coordinates, so a curve is smoother than its ``mse_se`` says.
@@ -37,7 +37,7 @@ def measure(setting: Setting, data_dir: str | None = None) -> list[Row]:
     run = Run(named("rand-k", setting.share), dim, setting.seed)
     share, sent = run.share or 0.0, _draws.get((run, n, trials), lambda: draws(run, n, trials))
     counts = sent.sum(axis=1)
-    rows: list[Row] = []
+    rows: list[TableRow] = []
     for flips, vectors in sign_flips(n, dim, step):
         r1, r2 = theory.correlation(vectors)
         ratio = theory.optimal_ratio(r1, r2, n)
@@ -46,7 +46,7 @@ def measure(setting: Setting, data_dir: str | None = None) -> list[Row]:
         plain = (sent * vectors).sum(axis=1) / (n * share)
         estimates = plain * theory.gains(T, n, share)[counts]
         errors = np.sum((estimates - vectors.mean(axis=0)) ** 2, axis=1)
-        measured: Row = {"mse": float(errors.mean()), "mse_se": float(errors.std(ddof=1) / np.sqrt(trials))}
+        measured: TableRow = {"mse": float(errors.mean()), "mse_se": float(errors.std(ddof=1) / np.sqrt(trials))}
         exact = theory.spatial_mse(r1, r2, n, share, T)
         rows.append(
             {"round": flips, "ratio": r2 / r1, **measured, "nmse": float(errors.mean()) * n / r1, "exact": exact}
@@ -59,7 +59,7 @@ def draws(run: Run, n: int, trials: int) -> npt.NDArray[np.bool_]:
     sent = np.zeros((trials, n, run.dim), np.bool_)
     for trial in range(trials):
         for node in range(n):
-            sent[trial, node, coordinates(run, str(node), trial)[0]] = True
+            sent[trial, node, run.coordinates(str(node), trial)[0]] = True
     return sent
 
 

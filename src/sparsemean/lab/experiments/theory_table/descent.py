@@ -6,8 +6,8 @@ import numpy as np
 
 from sparsemean import theory
 from sparsemean._types import Doubles
-from sparsemean.lab.experiments.setting import Row
-from sparsemean.lab.experiments.theory_table.judged import at_least, at_most, equal, same
+from sparsemean.lab.experiments.theory_table.agreement import at_least, at_most, equal, same
+from sparsemean.lab.tables import TableRow
 from sparsemean.lab.tasks import Quadratic
 from sparsemean.lab.trace import play
 from sparsemean.schemes import named
@@ -49,7 +49,7 @@ def expected_distance(
     return np.array(distances)
 
 
-def theorem_4(trials: int, seed: int) -> list[Row]:
+def theorem_4(trials: int, seed: int) -> list[TableRow]:
     """The expected distance measured, and exactly against the bound: at the proved rate, and at the figure's."""
     limit = theory.learning_rate_limit(NODES, SHARE)
     relative = [_measured_over_exact(limit, seed + number) for number in range(max(20, trials // 10))]
@@ -81,7 +81,7 @@ def _over_bound(rate: float) -> Doubles:
     return np.asarray(expected_distance(NODES, SHARE, rate, EXACT_ROUNDS, *start) / bound)
 
 
-def optimum(trials: int, seed: int) -> list[Row]:
+def optimum(trials: int, seed: int) -> list[TableRow]:
     """Exact gradient descent ends at the mean of the e_i; the paper prints half of it."""
     minima = np.random.default_rng(seed).normal(size=(NODES, DIM))
     w, mean = np.zeros(DIM), minima.mean(axis=0)

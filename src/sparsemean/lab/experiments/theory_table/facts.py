@@ -1,12 +1,12 @@
-"""What schemes ask of nodes and promise, as the library declares and enforces it."""
+"""Facts that the library declares and enforces: which schemes need node state, are unbiased, fit together."""
 
 from __future__ import annotations
 
 from sparsemean.decoding.decoders import Spatial
 from sparsemean.encoders import TopK, Wangni
 from sparsemean.errors import IncompatibleScheme
-from sparsemean.lab.experiments.setting import Row
-from sparsemean.lab.experiments.theory_table.judged import same
+from sparsemean.lab.experiments.theory_table.agreement import same
+from sparsemean.lab.tables import TableRow
 from sparsemean.memory import PerNode
 from sparsemean.schemes import Scheme, named
 
@@ -16,7 +16,7 @@ UNBIASED = ("rand-k", *OURS, "wangni", "induced")
 BIASED = ("top-k", "rtop-k")
 
 
-def facts(trials: int, seed: int) -> list[Row]:
+def facts(trials: int, seed: int) -> list[TableRow]:
     """Counts of schemes of which something is true."""
     return [
         same("node-state-ours", f"schemes that need state at the node, of {', '.join(OURS)}", _stateful(OURS), 0),

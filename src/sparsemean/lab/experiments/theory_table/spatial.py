@@ -8,9 +8,9 @@ from sparsemean import theory
 from sparsemean._types import Doubles
 from sparsemean.decoding.decoders import Spatial
 from sparsemean.encoders import RandK
-from sparsemean.lab.experiments.setting import Row
-from sparsemean.lab.experiments.theory_table.judged import at_least, at_most, equal, same
-from sparsemean.lab.experiments.theory_table.material import NODES, affordable, alike, day, told
+from sparsemean.lab.experiments.theory_table.agreement import at_least, at_most, equal, same
+from sparsemean.lab.experiments.theory_table.sample_vectors import NODES, affordable, correlated, described, weather_day
+from sparsemean.lab.tables import TableRow
 from sparsemean.run import Run
 from sparsemean.schemes import Scheme
 from sparsemean.simulation import simulate
@@ -36,26 +36,26 @@ def along_truth(means: Doubles, vectors: Doubles) -> Doubles:
     return np.asarray(means @ truth / (truth @ truth))
 
 
-def lemma_1(trials: int, seed: int) -> list[Row]:
+def lemma_1(trials: int, seed: int) -> list[TableRow]:
     """The error of Rand-k, on drawn and on real vectors."""
     rows = []
-    for vectors, share in ((alike(0.0), 0.1), (alike(1.0), 0.01), (day(), 0.1)):
+    for vectors, share in ((correlated(0.0), 0.1), (correlated(1.0), 0.01), (weather_day(), 0.1)):
         means, p = estimates(vectors, share, "one", affordable(trials, vectors), seed)
         exact = theory.rand_k_mse(theory.correlation(vectors)[0], len(vectors), p)
-        rows.append(equal("lemma-1", f"{told(vectors)}, k/d = {p:.3g}", squared_errors(means, vectors), exact))
+        rows.append(equal("lemma-1", f"{described(vectors)}, k/d = {p:.3g}", squared_errors(means, vectors), exact))
     return rows
 
 
-def lemma_2(trials: int, seed: int) -> list[Row]:
+def lemma_2(trials: int, seed: int) -> list[TableRow]:
     """Unbiased with β̄ as the appendix sums it; not with the zero-truncated binomial that the text can be read as."""
-    vectors, share = alike(1.0), 0.1
+    vectors, share = correlated(1.0), 0.1
     rows = []
     for T in ("one", "max", "avg", 2.0):
         means, _ = estimates(vectors, share, T, trials, seed)
-        rows.append(equal("lemma-2", f"T = {T}, {told(vectors)}, k/d = 0.1", along_truth(means, vectors), 1.0))
+        rows.append(equal("lemma-2", f"T = {T}, {described(vectors)}, k/d = 0.1", along_truth(means, vectors), 1.0))
     means, _ = estimates(vectors, share, "max", trials, seed)
     factor = literal_scale("max", NODES, share) / theory.beta_bar("max", NODES, share)
-    text = f"T = max with β̄ from the zero-truncated binomial, {told(vectors)}, k/d = 0.1"
+    text = f"T = max with β̄ from the zero-truncated binomial, {described(vectors)}, k/d = 0.1"
     return [*rows, equal("lemma-2-literal", text, factor * along_truth(means, vectors), factor)]
 
 
@@ -69,20 +69,20 @@ def literal_scale(T: Ratio, n: int, share: float) -> float:
     return float(1.0 / (share * np.sum(count / count.sum() / theory.weights(T, n))))
 
 
-def theorem_1(trials: int, seed: int) -> list[Row]:
-    """The error of any T, on vectors from unlike to alike."""
+def theorem_1(trials: int, seed: int) -> list[TableRow]:
+    """The error of any T, on vectors of low to high correlation."""
     rows = []
-    for vectors in (alike(0.0), alike(1.0), alike(4.0), day()):
+    for vectors in (correlated(0.0), correlated(1.0), correlated(4.0), weather_day()):
         r1, r2 = theory.correlation(vectors)
         for T in ("max", "avg"):
             means, p = estimates(vectors, 0.1, T, affordable(trials, vectors), seed)
             exact = theory.spatial_mse(r1, r2, len(vectors), p, T)
-            text = f"T = {T}, {told(vectors)}, k/d = {p:.3g}"
+            text = f"T = {T}, {described(vectors)}, k/d = {p:.3g}"
             rows.append(equal("theorem-1", text, squared_errors(means, vectors), exact))
     return rows
 
 
-def theorem_2(trials: int, seed: int) -> list[Row]:
+def theorem_2(trials: int, seed: int) -> list[TableRow]:
     """The range of R2/R1; the best T against others; its special cases."""
     rng = np.random.default_rng(seed)
     ratios = []
@@ -94,7 +94,7 @@ def theorem_2(trials: int, seed: int) -> list[Row]:
     others = np.exp(rng.normal(size=(trials, NODES)))
     best = [_worst_rival(ratio, others) for ratio in (-0.5, 0.0, 4.0, 9.0)]
     grid = np.linspace(low, high, 1001)
-    opposed = np.concatenate((alike(1.0), -alike(1.0)))
+    opposed = np.concatenate((correlated(1.0), -correlated(1.0)))
     means, _ = estimates(opposed, 0.5, -1.0, 10, seed)
     drawn = f"{trials} sets of {NODES} vectors"
     return [
@@ -118,7 +118,7 @@ def _best_ratio(ratio: float, grid: Doubles) -> float:
     return float(grid[1:][int(np.argmin(errors))])
 
 
-def average(trials: int, seed: int) -> list[Row]:
+def average(trials: int, seed: int) -> list[TableRow]:
     """Which ratio is the mid-point of the range, and best on average over it: n/2 − 1; the paper says n/2."""
     low, high = theory.ratio_range(NODES)
     places = np.linspace(low, high, 101)

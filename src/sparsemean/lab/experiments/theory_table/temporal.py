@@ -9,9 +9,9 @@ import numpy as np
 from sparsemean import theory
 from sparsemean._types import Doubles
 from sparsemean.errors import DivergenceWarning
-from sparsemean.lab.experiments.setting import Row
-from sparsemean.lab.experiments.theory_table.judged import equal
-from sparsemean.lab.tasks import Stream
+from sparsemean.lab.experiments.theory_table.agreement import equal
+from sparsemean.lab.tables import TableRow
+from sparsemean.lab.tasks import StreamTask
 from sparsemean.lab.trace import play
 from sparsemean.lab.weather import load_weather
 from sparsemean.run import Run
@@ -21,13 +21,13 @@ from sparsemean.simulation import simulate
 DAYS = 6
 
 
-def theorem_3(trials: int, seed: int) -> list[Row]:
+def theorem_3(trials: int, seed: int) -> list[TableRow]:
     """Measured less exact error, given the memory, in every round but the first; and no bias in any of them."""
     days = load_weather().vectors[:DAYS].astype(np.float64)
     truth = days.mean(axis=1)
     excess, along = [], []
     for number in range(max(2, trials // DAYS)):
-        trace = play(Stream(days), named("rand-k-temporal", 0.1, values="float64"), DAYS, seed + number)
+        trace = play(StreamTask(days), named("rand-k-temporal", 0.1, values="float64"), DAYS, seed + number)
         excess.extend(((trace.mse - trace.exact) / trace.exact)[1:].tolist())
         run = Run(named("rand-k-temporal", 0.1, values="float64"), days.shape[2], seed + number)
         means = np.array([estimate.mean for estimate in simulate(run, days)])
@@ -39,7 +39,7 @@ def theorem_3(trials: int, seed: int) -> list[Row]:
     ]
 
 
-def feedback(trials: int, seed: int) -> list[Row]:
+def feedback(trials: int, seed: int) -> list[TableRow]:
     """What b = last estimate multiplies its own error by: diverging at n = 10 and k = 0.01d, harmless at n = 100."""
     rows = []
     for n, share, runs in ((10, 0.01, trials), (100, 0.1, max(20, trials // 10))):
@@ -54,5 +54,5 @@ def _growth(n: int, share: float, seed: int) -> Doubles:
     vectors = np.ones((2, n, 100))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DivergenceWarning)
-        trace = play(Stream(vectors), named("rand-k-temporal-shared", share, values="float64"), 2, seed)
+        trace = play(StreamTask(vectors), named("rand-k-temporal-shared", share, values="float64"), 2, seed)
     return trace.mse[1:] / trace.mse[:-1]

@@ -1,0 +1,140 @@
+"""Rounds in shards: the roster and the assessment are here, all coordinates are in Ray's actors."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Collection
+
+import numpy as np
+
+import sparsemean as sm
+from sparsemean._types import Doubles
+from sparsemean.decoding.decoders import Belief
+from sparsemean.decoding.quality import Quality
+from sparsemean.integrations.ray.pieces import pieces
+from sparsemean.integrations.ray.ranges import Sharding, ShardLost
+from sparsemean.integrations.ray.shards import Shards
+from sparsemean.server.assessment import Assessment
+from sparsemean.server.fingerprint import fingerprint
+from sparsemean.server.local import Entry
+from sparsemean.server.roster import Roster, Submission
+from sparsemean.server.rounds import Kind, Prepared, Rounds, estimate_of
+
+
+class ShardedRounds(Rounds):
+    """Every change is made in all shards, and then here; after one that failed, the shards are brought to one state.
+
+    Parameters
+    ----------
+    sharding : Sharding
+        Which shard has which coordinates.
+    shards : Shards
+        The actors.
+    """
+
+    def __init__(self, sharding: Sharding, shards: Shards) -> None:
+        self._sharding = sharding
+        self._shards: Shards | None = shards
+        self._node_bytes = max(state.node_bytes for state in shards.agree())
+        self._known = False
+        self._learn_state(shards)
+
+    @property
+    def shards(self) -> Shards:
+        """The actors; refused after ``close``."""
+        if self._shards is None:
+            raise sm.InvalidInput("this server was closed; make a new one")
+        return self._shards
+
+    def _learn_state(self, shards: Shards) -> None:
+        """Know what the shards have agreed on."""
+        state, accepted = shards.roll()
+        run = self._sharding.run
+        roster, assessment = Roster(run, self._sharding.missing, self._sharding.round), Assessment(run)
+        try:
+            roster.restore(copy.deepcopy(state))
+            assessment.restore(copy.deepcopy(state))
+        except (ValueError, TypeError, KeyError) as wrong:
+            raise ShardLost(f"shard 0 answered roll() with a malformed state: {wrong}; make the call again") from None
+        roster.accepted = {each.receipt.node: each for each in accepted}
+        self.roster, self.assessment, self._known = roster, assessment, True
+
+    @property
+    def sound(self) -> bool:
+        return self._shards is None or (self._known and self._shards.sound)
+
+    @property
+    def durable(self) -> bool:
+        return self._sharding.journal is not None
+
+    @property
+    def node_bytes(self) -> tuple[int, int]:
+        return self._node_bytes, -(-self._sharding.run.payload_bytes // self._sharding.shards)
+
+    def ready(self) -> Roster:
+        shards = self.shards
+        if not self.sound:
+            self._known = False  # until the front knows what the shards have agreed on
+            shards.agree()
+            self._learn_state(shards)
+        return self.roster
+
+    def accept(self, submissions: Collection[Submission]) -> None:
+        if not submissions:
+            return
+        entries = [Entry(*self.roster.acceptance(each), each.payload) for each in submissions]
+        run, bounds = self._sharding.run, self._sharding.bounds
+        self.shards.accept(self.roster.round, [pieces(run, bounds, entry) for entry in entries])
+        for entry in entries:
+            self.roster.accepted[entry.acceptance.receipt.node] = entry.acceptance
+
+    def prepare(self, kind: Kind) -> Prepared:
+        self._known = False  # an answer that cannot be right means that the shards have to agree again
+        summary, weights = self.shards.summary(self.roster.accepted), self.roster.weights()
+        self._known = True
+        quality = (
+            Quality() if kind == "skip" else self.assessment.quality(summary, np.sum(list(weights.values()), axis=0))
+        )
+        return Prepared(kind, summary, quality, weights)
+
+    def end(self, prepared: Prepared, most_nodes: int) -> tuple[sm.Estimate | None, str | None]:
+        roster, estimate, warning = self.roster, None, None
+        self._known = False
+        self.shards.end(prepared.kind, prepared.summary, most_nodes)
+        if prepared.kind == "close":
+            try:
+                found = self.shards.result(roster.round, tuple(roster.accepted))
+            except ShardLost as lost:
+                raise ShardLost(
+                    f"{lost}. Round {roster.round} has ended in the shards; with a journal, last_estimate() has its "
+                    "estimate"
+                ) from lost
+            warning = self.assessment.divergence(prepared.quality)
+            estimate = estimate_of(roster, prepared.quality, found.mean, found.counts)
+        self.assessment.learn(prepared.summary)
+        for node in roster.hear(most_nodes):
+            roster.forget(node)
+        roster.next_round()
+        self._known = True
+        return estimate, warning
+
+    def forget(self, node: str) -> None:
+        self.shards.forget(self.roster.round, node)
+        self.roster.forget(node)
+
+    def expected(self, node: str) -> Doubles:
+        return self.shards.remembered(node)
+
+    def beliefs(self) -> tuple[Belief, ...]:
+        return self.assessment.beliefs()
+
+    def last_estimate(self) -> sm.Estimate | None:
+        return self.shards.last_result(self.roster.round - 1, self.roster.last_nodes) if self.durable else None
+
+    def digest(self) -> str:
+        return fingerprint([self.roster, self.assessment, self.shards.digests()])
+
+    def close(self) -> None:
+        if self._shards is not None:
+            self._shards.stop()
+        self._shards = None

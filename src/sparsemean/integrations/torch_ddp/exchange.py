@@ -1,0 +1,139 @@
+"""One parameter tensor in a collective: what a rank sends of its gradient, and the mean of what all ranks sent."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import torch
+from torch import Tensor
+
+from sparsemean import Run
+from sparsemean.integrations.torch_ddp.decoder import decoder_for
+from sparsemean.integrations.torch_ddp.draw import coordinates
+from sparsemean.integrations.torch_ddp.innovations import Innovations
+from sparsemean.integrations.torch_ddp.memory import memory_for
+from sparsemean.integrations.torch_ddp.sums import total
+from sparsemean.integrations.torch_ddp.values import KINDS
+from sparsemean.sampling import sample_of, stream_of
+from sparsemean.wire.values.dither import LABEL as DITHER
+
+
+class Exchange(ABC):
+    """How the ranks' gradients of one parameter tensor become their mean.
+
+    Attributes
+    ----------
+    run : Run, optional
+        What it is compressed by; None for a tensor that is sent whole.
+    state : dict of str to Tensor
+        What it remembers from step to step, updated in place; it goes into checkpoints.
+    quality : Tensor, optional
+        ``Innovations.quality`` of the last step, where it is known.
+    """
+
+    run: Run | None = None
+    state: dict[str, Tensor]
+    quality: Tensor | None = None
+
+    @abstractmethod
+    def sent(self, gradient: Tensor, rank: int, step: int) -> Tensor:
+        """What this rank sends for its flat gradient."""
+
+    @abstractmethod
+    def mean(self, received: Tensor, step: int) -> Tensor:
+        """The estimated mean of the ranks' gradients.
+
+        ``received`` is the sum of what the ranks sent, or has a row for each of them.
+        """
+
+
+class GatheredWhole(Exchange):
+    """All-gather of whole tensors, in their own type."""
+
+    def __init__(self, dtype: torch.dtype) -> None:
+        self.state = {}
+        self._dtype = dtype
+
+    def sent(self, gradient: Tensor, rank: int, step: int) -> Tensor:
+        return gradient.view(torch.uint8)
+
+    def mean(self, received: Tensor, step: int) -> Tensor:
+        values = received.clone(memory_format=torch.contiguous_format).view(self._dtype)
+        return values.sum(dim=0, dtype=torch.float64) / received.shape[0]
+
+
+class ReducedWhole(Exchange):
+    """All-reduce of whole tensors, in the type of the values."""
+
+    def __init__(self, n: int, dtype: torch.dtype) -> None:
+        self.state = {}
+        self._n, self._dtype = n, dtype
+
+    def sent(self, gradient: Tensor, rank: int, step: int) -> Tensor:
+        return gradient.to(self._dtype)
+
+    def mean(self, received: Tensor, step: int) -> Tensor:
+        return received / self._n
+
+
+def coordinates_of(run: Run, ranks: range, step: int, device: torch.device) -> Tensor:
+    """(n, k): the coordinates that each of these ranks sends."""
+    keys = [run.key(str(rank), step) for rank in ranks]
+    (layout,) = run.layout
+    if layout.where == "all":
+        return torch.arange(run.dim, device=device).expand(len(keys), -1)
+    if layout.where == "shared":
+        return coordinates([sample_of(keys[0].shared(), run.dim, layout.count)], device).expand(len(keys), -1)
+    return coordinates([sample_of(key, run.dim, layout.count) for key in keys], device)
+
+
+class ReducedSample(Exchange):
+    """All-reduce of the values at coordinates that all ranks share."""
+
+    run: Run
+
+    def __init__(self, run: Run, n: int, device: torch.device) -> None:
+        self.state = {}
+        self.run, self._n, self._device = run, n, device
+        self._dtype = KINDS[run.scheme.values].dtype
+
+    def sent(self, gradient: Tensor, rank: int, step: int) -> Tensor:
+        return gradient[self._places(step)].to(self._dtype)
+
+    def mean(self, received: Tensor, step: int) -> Tensor:
+        scaled = received * (self.run.layout[0].scale / self._n)
+        return received.new_zeros(self.run.dim).scatter_(0, self._places(step), scaled)
+
+    def _places(self, step: int) -> Tensor:
+        return coordinates_of(self.run, range(1), step, self._device)[0]
+
+
+class GatheredPayloads(Exchange):
+    """All-gather of the ranks' payloads, decoded as ``sparsemean.Server`` does, in float64."""
+
+    run: Run
+
+    def __init__(self, run: Run, n: int, device: torch.device) -> None:
+        self.run, self._n, self._device = run, n, device
+        self._values = KINDS[run.scheme.values]
+        self._memory = memory_for(run.scheme.memory, n, run.dim, self._values.dtype, device)
+        self._decoder = decoder_for(run, n, device)
+        self.state = {**self._memory.state, **self._decoder.state}
+
+    def sent(self, gradient: Tensor, rank: int, step: int) -> Tensor:
+        where = coordinates_of(self.run, range(rank, rank + 1), step, self._device)[0]
+        return self._values.pack(gradient[where].to(self._values.dtype), self._stream(rank, step))
+
+    def _stream(self, rank: int, step: int) -> list[int]:
+        return stream_of(self.run.key(str(rank), step), DITHER)
+
+    def mean(self, received: Tensor, step: int) -> Tensor:
+        ranks, layout = range(self._n), self.run.layout[0]
+        where = coordinates_of(self.run, ranks, step, self._device)
+        values, noise = self._values.unpack(received, layout.count, [self._stream(rank, step) for rank in ranks])
+        y = (values.to(torch.float64) - self._memory.expected(where)) * layout.scale
+        innovations = Innovations(where, y, self.run.dim, total(noise.expand_as(y)) * layout.scale**2)
+        innovation, self.quality = self._decoder.decoded(innovations)
+        mean = self._memory.mean() + innovation
+        self._memory.learn(where, values, values.isfinite().all())
+        return mean

@@ -1,0 +1,89 @@
+"""Passes over whole arrays: sums at given coordinates, multiples, reweighing, power sums, largest entries."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sparsemean._types import Counts, Doubles, Floats, Ints
+from sparsemean.kernels.twin import ARRAYS, twin
+
+
+def scatter_numpy(sums: Doubles, counts: Counts, coordinates: Ints, y: Doubles) -> None:
+    """Add y to ``sums`` and 1 to ``counts`` at these coordinates, which are distinct."""
+    sums[coordinates] += y
+    counts[coordinates] += 1
+
+
+def add_scaled_numpy(sums: Floats, factor: float, out: Doubles, anew: bool = False) -> None:
+    """out += factor · sums, or out = factor · sums if ``anew``."""
+    if anew:
+        np.multiply(sums, factor, out=out)
+    else:
+        out += factor * sums
+
+
+def reweigh_numpy(factors: Doubles, counts: Counts, sums: Doubles, out: Doubles, anew: bool = False) -> None:
+    """out += factors[counts] · sums, or out = 0 + factors[counts] · sums if ``anew``; ``out`` may be ``sums``.
+
+    Spatial's decoding: each coordinate times a factor that depends on how many nodes sent it.
+    """
+    if anew:
+        np.multiply(factors[counts], sums, out=out)
+        out += 0.0  # turns −0 into 0, as adding to a new array of zeros would
+    else:
+        out += factors[counts] * sums
+
+
+def power_sums_numpy(
+    sums: Doubles, squares: Doubles, cubes: Doubles, moment_begin: Ints, size: int, starts: Ints
+) -> Doubles:
+    """Sums over coordinates of products of the power sums S = Σy, Q = Σy² and P3 = Σy³, per block: (4, blocks).
+
+    Parameters
+    ----------
+    sums
+        S of every coordinate.
+    squares, cubes
+        Q and P3 of the coordinates that have them.
+    moment_begin, size
+        Q and P3 of tile b, which has ``size`` coordinates, begin at ``moment_begin[b]``; a tile with −1 has none.
+    starts
+        First coordinate of each block.
+
+    Returns
+    -------
+    Rows Σ S² over all coordinates, then Σ S·P3, Σ Q² and Σ Q·S² over those that have Q and P3.
+    """
+    tiles = np.flatnonzero(moment_begin >= 0)
+    at = (tiles[:, None] * size + np.arange(size)).ravel()
+    at = at[at < sums.size]
+    block, s = np.searchsorted(starts, at, side="right") - 1, sums[at]
+    products = (s * cubes, squares * squares, squares * s * s)
+    higher = [np.bincount(block, product, starts.size) for product in products]
+    s2 = np.zeros(starts.size)
+    filled = np.diff(starts, append=sums.size) > 0  # reduceat would give an empty block the entry at its start
+    if sums.size:
+        s2[filled] = np.add.reduceat(sums * sums, starts[filled])
+    return np.array([s2, *higher])
+
+
+def largest_numpy(vector: Floats, k: int) -> Ints:
+    """The k coordinates of largest magnitude in ascending order; of equal magnitudes those that come first.
+
+    >>> largest_numpy(np.array([1.0, -5.0, 3.0, -3.0]), 2)
+    array([1, 2])
+    """
+    if k == 0:
+        return np.empty(0, np.int64)
+    magnitude = np.abs(vector)
+    least = np.partition(magnitude, vector.size - k)[vector.size - k]
+    chosen = magnitude > least
+    chosen[np.flatnonzero(magnitude == least)[: k - np.count_nonzero(chosen)]] = True
+    return np.flatnonzero(chosen)
+
+
+scatter = twin(scatter_numpy, "scatter", ARRAYS)
+add_scaled = twin(add_scaled_numpy, "add_scaled", ARRAYS)
+reweigh = twin(reweigh_numpy, "reweigh", ARRAYS)
+power_sums = twin(power_sums_numpy, "power_sums", ARRAYS)
+largest = twin(largest_numpy, "largest", ARRAYS, values=lambda vector, k: vector.size)

@@ -1,0 +1,50 @@
+"""The largest k with which a scheme keeps a byte budget, found by bisection."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from sparsemean._types import Floats
+from sparsemean.client import Client
+from sparsemean.run import Run
+from sparsemean.schemes import Scheme
+
+
+def largest_k(with_k: Callable[[int], Scheme], limit: float, vectors: Floats, least: int, probes: int) -> int:
+    """The largest k whose payloads have at most ``limit`` bytes on average, header included.
+
+    Parameters
+    ----------
+    with_k
+        Makes the scheme for a k. Its payloads must not get shorter as k grows.
+    limit
+        Bytes per node and round.
+    vectors
+        Shape (n, d). Where the length of a payload depends on the vector, it is measured on some of these.
+    least
+        The smallest k that may be returned; it is not tried, so it is the answer also where it does not fit.
+    probes
+        About how many of the vectors are encoded to measure a length.
+
+    Examples
+    --------
+    >>> from sparsemean.schemes import named
+    >>> largest_k(lambda k: named("rand-k", k), 64 + 4 * 7, np.ones((3, 20)), least=0, probes=8)
+    7
+    """
+    dim = vectors.shape[1]
+    low, high = least, dim
+    while low < high:
+        middle = (low + high + 1) // 2
+        fits = _mean_payload_bytes(Run(with_k(middle), dim), vectors, probes) <= limit
+        low, high = (middle, high) if fits else (low, middle - 1)
+    return low
+
+
+def _mean_payload_bytes(run: Run, vectors: Floats, probes: int) -> float:
+    if run.payload_fixed:
+        return float(run.payload_bytes)
+    chosen = vectors[:: max(1, len(vectors) // probes)]
+    return float(np.mean([len(Client(run, str(i)).encode(vector, 0)) for i, vector in enumerate(chosen)]))

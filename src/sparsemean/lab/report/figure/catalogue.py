@@ -1,0 +1,187 @@
+"""The specs of all figures: those of the paper in its order, then ours. Captions say how to read a figure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from sparsemean.lab.report.figure.spec import Quantity, Spec
+
+VERDICTS = ("claims", "theory")
+"""Tables that are not figures."""
+BANDS = "Lines are means over seeds, bands two standard errors."
+
+ERROR = Quantity(("mse", "nmse"), "error of the mean, ‖estimate − mean‖²", log=True, ranked=True)
+OBJECTIVE = Quantity(("objective",), "objective")
+EIGENVECTOR = Quantity(("objective",), "distance to the eigenvector")
+CLUSTERS = Quantity(("objective",), "mean squared distance to the centres")
+LOSS = Quantity(("objective",), "training loss")
+ACCURACY = Quantity(("accuracy", "test_accuracy"), "test accuracy", log=False, bounded=True, percent=True)
+RATIO = Quantity(("ratio",), "similarity of the nodes, R2/R1", log=False, bounded=True)
+
+SPECS: dict[str, Spec] = {
+    "mse-vs-ratio": Spec(
+        "Error of the mean against how alike the nodes are",
+        "R2/R1 goes from −1 (the vectors cancel) over 0 (orthogonal) to n − 1 (all the same). Points are measured, "
+        "lines are the exact formula of Theorem 1. Every scheme sends the same k of d coordinates; only the server's "
+        "decoding differs. Opt is told R2/R1 and shows how low the others could get.",
+        (Quantity(("mse",), ERROR.label, log=True, theory="exact", theory_label="exact"),),
+        x="ratio",
+        x_label="R2/R1",
+        kind="points",
+        own_scales=True,
+        short="error by similarity",
+    ),
+    "ratio-first-round": Spec(
+        "How alike real nodes are in the first round",
+        "At 0 nothing can be gained over Rand-k; at n − 1 (dashes) all vectors are the same. Rand-k-Spatial (Avg) is "
+        "the best choice half-way, at n/2.",
+        (RATIO,),
+        x="data",
+        x_label="",
+        kind="bars",
+        series="split",
+        no_panels=("share",),
+        ceiling=True,
+        short="similarity",
+    ),
+    "ratio-rounds": Spec(
+        "How alike real nodes stay over the rounds",
+        f"The same number round by round; the dashed line is n − 1, where all vectors are the same. {BANDS}",
+        (RATIO,),
+        series="split",
+        no_panels=("share",),
+        ceiling=True,
+        short="similarity over time",
+    ),
+    "quadratic": Spec(
+        "Quadratic case study: who reaches the optimum?",
+        "Gradient descent to the mean of random points, one on each node. Above, how far the iterate is from the "
+        "optimum, with Theorem 4's bound for Rand-k-Temporal as a thin dashed line; below, the error of each round's "
+        f"mean. {BANDS}",
+        (
+            Quantity(
+                ("objective",),
+                "squared distance to the optimum",
+                log=True,
+                theory="bound",
+                theory_label="bound of Theorem 4",
+                theory_of="rand-k-temporal",
+            ),
+            ERROR,
+        ),
+        short="quadratic",
+    ),
+    "power-iteration": Spec(
+        "Power iteration: the principal direction of data on many nodes",
+        "Above, the distance of the iterate to the true principal eigenvector; below, the error of each round's mean. "
+        + BANDS,
+        (EIGENVECTOR, ERROR),
+        short="power",
+    ),
+    "kmeans": Spec(
+        "K-means: cluster centres of data on many nodes",
+        f"Above, what K-means wants to be small; below, the error of the centres, summed over all of them. {BANDS}",
+        (CLUSTERS, ERROR),
+        short="K-means",
+    ),
+    "logistic": Spec(
+        "Logistic regression: learning from the few gradient entries that arrive",
+        f"Training loss, accuracy on test data, and the error of each round's mean gradient. {BANDS}",
+        (LOSS, ACCURACY, ERROR),
+        short="logistic",
+    ),
+    "shared-memory": Spec(
+        "One vector of memory instead of one per node",
+        "The server may remember its last estimate alone, O(d), instead of a vector for every node, O(nd). Look who "
+        f"falls fastest at the start, and who keeps falling. {BANDS}",
+        (OBJECTIVE, ERROR),
+        short="O(d) memory",
+    ),
+    "variants": Spec(
+        "Other memories, and nodes that send their largest entries",
+        f"What the paper says can be done without drawing it: a window, forgetting, and Top-k nodes. {BANDS}",
+        (EIGENVECTOR, ERROR),
+        short="variants",
+    ),
+    "power-iteration-bytes": Spec(
+        "Power iteration with the same number of bytes for everyone",
+        "Each scheme may send as many bytes as Rand-k with float32 values, headers included: fewer bits per value, or "
+        f"coordinates that need not be sent, buy more values. {BANDS}",
+        (EIGENVECTOR, ERROR),
+        short="power, bytes",
+    ),
+    "kmeans-bytes": Spec(
+        "K-means with the same number of bytes for everyone",
+        f"Each scheme may send as many bytes as Rand-k with float32 values, headers included. {BANDS}",
+        (CLUSTERS, ERROR),
+        short="K-means, bytes",
+    ),
+    "beyond-power": Spec(
+        "Past the paper: power iteration",
+        "Adaptive decoders take the correlation from what arrives; the hybrid memory remembers every node and all of "
+        f"them together, and fits how much of each to expect. Every scheme sends the same bytes. {BANDS}",
+        (EIGENVECTOR, ERROR),
+        short="beyond: power",
+    ),
+    "beyond-kmeans": Spec(
+        "Past the paper: K-means",
+        f"Correlation and memory are fitted for each cluster by itself. {BANDS}",
+        (CLUSTERS, ERROR),
+        short="beyond: K-means",
+    ),
+    "beyond-logistic": Spec(
+        "Past the paper: logistic regression, where nodes disagree",
+        "The paper's O(d) memory feeds its own error back and leaves all bounds; the stable one and the hybrid "
+        f"cannot. {BANDS}",
+        (LOSS, ACCURACY, ERROR),
+        short="beyond: logistic",
+    ),
+    "few-bits": Spec(
+        "Past the paper: one bit a coordinate",
+        "As many bytes as an eighth of the coordinates, header apart, scales counted: many values of few bits, or few "
+        f"of many. {BANDS}",
+        (EIGENVECTOR, ERROR),
+        no_panels=("share",),
+        short="few bits",
+    ),
+    "few-bits-alike": Spec(
+        "Past the paper: nearly equal vectors in few bits",
+        "Single rounds of n = 10 Gaussian vectors with R2/R1 = 8.9 of 9; 3.2 bits a coordinate, scales counted.",
+        (Quantity(("nmse",), "error relative to the mean of ‖x_i‖²", log=True),),
+        x="data",
+        x_label="",
+        kind="bars",
+        no_panels=("share",),
+        short="few bits, alike",
+    ),
+    "thin-links": Spec(
+        "Past the paper: every second node on a thin link",
+        "Half of the nodes send 10 % of their coordinates, the others 1 %; every decoder stays unbiased, because each "
+        f"share has its own scale. {BANDS}",
+        (EIGENVECTOR, ERROR),
+        short="thin links",
+    ),
+}
+
+
+def spec_of(figure: str) -> Spec:
+    """The spec of a figure; one that is not listed shows objective and error against the round.
+
+    >>> spec_of("my-own_try").title
+    'My own try'
+    """
+    if figure in SPECS:
+        return SPECS[figure]
+    title = figure.replace("-", " ").replace("_", " ").strip()
+    return Spec(title[:1].upper() + title[1:], BANDS, (OBJECTIVE, ERROR), short=title)
+
+
+def figure_names(tables: Iterable[str]) -> list[str]:
+    """The figures among the names of tables: as listed here, then the others in alphabetical order.
+
+    >>> figure_names(["zebra", "kmeans", "claims", "mse-vs-ratio"])
+    ['mse-vs-ratio', 'kmeans', 'zebra']
+    """
+    known = list(SPECS)
+    figures = [name for name in tables if name not in VERDICTS]
+    return sorted(figures, key=lambda figure: (known.index(figure) if figure in known else len(known), figure))

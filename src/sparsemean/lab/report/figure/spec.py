@@ -1,0 +1,90 @@
+"""What a figure shows: title, caption, axes, and which columns make lines and panels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+KEYS = ("task", "nodes", "data", "rate", "split", "share")
+"""Columns that tell settings apart. A table with several values of one gets a panel for each, the last key fastest."""
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """The quantity on the vertical axis of one row of panels.
+
+    Parameters
+    ----------
+    columns
+        Candidates; the first that the table has is drawn.
+    label
+        The name of the axis. What follows a comma explains it, and ``short`` leaves it out.
+    log
+        Whether the axis is logarithmic; None: where the values span more than a factor of 30.
+    bounded
+        Whether no line can diverge, so that the axis shows all of every line.
+    percent
+        Whether ticks are percentages.
+    theory
+        The column of the prediction that is drawn beside the measurement; empty for none.
+    theory_label
+        What the prediction is called.
+    theory_of
+        The one scheme that the prediction is about; empty for all.
+    ranked
+        Whether the sentence above the figure names the best scheme by this quantity.
+    """
+
+    columns: tuple[str, ...]
+    label: str
+    log: bool | None = None
+    bounded: bool = False
+    percent: bool = False
+    theory: str = ""
+    theory_label: str = ""
+    theory_of: str = ""
+    ranked: bool = False
+
+    @property
+    def short(self) -> str:
+        """The label without its explanation."""
+        return self.label.split(",")[0]
+
+
+@dataclass(frozen=True)
+class Spec:
+    """One figure, before there are numbers.
+
+    Parameters
+    ----------
+    title, caption
+        Texts above and below.
+    quantities
+        One row of panels each.
+    x, x_label, x_log
+        Column, name and kind of the horizontal axis.
+    kind
+        ``lines`` (with bands), ``points`` (measured points, lines of theory) or ``bars``.
+    series
+        The column that tells lines apart.
+    no_panels
+        Keys that make no panels, because what is shown does not depend on them.
+    own_scales
+        Whether each panel has its own vertical axis; else panels of one task and data set share one where they can.
+    ceiling
+        Whether n − 1, the largest possible R2/R1, is marked.
+    short
+        The name in the page's navigation.
+    """
+
+    title: str
+    caption: str
+    quantities: tuple[Quantity, ...]
+    x: str = "round"
+    x_label: str = "round"
+    x_log: bool = False
+    kind: str = "lines"
+    series: str = "scheme"
+    no_panels: tuple[str, ...] = ()
+    own_scales: bool = False
+    ceiling: bool = False
+    short: str = ""

@@ -1,0 +1,1 @@
+"""Self-contained HTML pages: figures, tables and verdicts in one file."""

@@ -1,0 +1,110 @@
+"""The report of ``sparsemean reproduce``: every table of a folder, as figures and verdicts."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable
+from os import PathLike
+from pathlib import Path
+
+from sparsemean._version import __version__
+from sparsemean.lab.datasets import ENTRIES, digits
+from sparsemean.lab.report.figure.catalogue import figure_names, spec_of
+from sparsemean.lab.report.figure.compose import compose
+from sparsemean.lab.report.figure.figure import Figure
+from sparsemean.lab.report.figure.labels import setting_label
+from sparsemean.lab.report.figure.table import ResultTable, read_tables
+from sparsemean.lab.report.page.document import READING, document, run_again, save_page
+from sparsemean.lab.report.page.elements import PageSection, paragraphs
+from sparsemean.lab.report.page.figure_section import figure_section
+from sparsemean.lab.report.page.verdicts import badge, claims_table, counts, theory_table, verdict_of
+from sparsemean.lab.weather import load_weather
+
+TERMS = (
+    "Each of n nodes holds a vector of d numbers and sends k of them; the server estimates the mean of the vectors. "
+    "The error of the mean is the squared distance to the true one, smaller is better. R2/R1 tells how alike the "
+    "vectors are: 0 if they are orthogonal, n − 1 if all are the same. IID nodes hold data drawn at random, non-IID "
+    "nodes hold only a few classes each. On a logarithmic axis a band reaches as far below its line as above it."
+)
+
+
+def write_report(
+    out_dir: str | PathLike[str],
+    path: str | PathLike[str],
+    title: str = "sparsemean: the paper's figures, measured",
+    intro: str = "",
+    command: str = "",
+) -> Path:
+    """Write one HTML file that shows the tables of a reproduction, and return its path.
+
+    Parameters
+    ----------
+    out_dir
+        The folder of the reproduction. Figures and verdicts without a table in ``out_dir/tables`` are left out.
+    path
+        The file to write.
+    title, intro, command
+        Plain text: the heading, the paragraphs below it, and the command that makes the page again.
+    """
+    tables = read_tables(out_dir)
+    shown = [figure for name in figure_names(tables) if (figure := compose(name, spec_of(name), tables[name]))]
+    claims, theory = tables.get("claims", ResultTable({})), tables.get("theory", ResultTable({}))
+    sections = []
+    if len(claims):
+        body = paragraphs("What was claimed, and what came out.", "caption")
+        places = {figure.name: f"#figure-{figure.name}" for figure in shown} | (
+            {"theory": "#theory"} if len(theory) else {}
+        )
+        found = claims_table(claims, places)
+        sections.append(PageSection("findings", "findings", "Main findings", body + found))
+    elif shown:
+        sections.append(PageSection("findings", "findings", "Main findings", _takeaways(shown)))
+    if shown:
+        sections.append(
+            PageSection("reading", "reading", "How to read the figures", paragraphs(f"{TERMS}\n\n{READING}"))
+        )
+    sections += [figure_section(figure) for figure in shown]
+    if len(theory):
+        text = "z is the distance between measured and exact in standard errors; chance alone rarely exceeds 4."
+        sections.append(
+            PageSection("theory", "theory", "Formulas against measurement", paragraphs(text) + theory_table(theory))
+        )
+    versions = sorted({value for table in tables.values() for value in table.distinct("version")}) or [__version__]
+    data = [name for table in tables.values() for name in table.distinct("data")]
+    sections.append(run_again(command, versions, sources(data)))
+    badges = counts(claims.text("verdict").tolist()) + _theory_badges(theory)
+    footer = paragraphs("Every number behind the figures is in the CSV files of the folder “tables”, one per figure.")
+    return save_page(document(title, intro, badges, sections, shown, footer), path)
+
+
+def sources(names: Iterable[str]) -> dict[str, str]:
+    """Name of the data set, as people write it → its attribution; unknown names are left out.
+
+    >>> sources(["cifar-10", "simulated"])
+    {'CIFAR-10': 'Krizhevsky, Learning Multiple Layers of Features from Tiny Images, 2009 (CIFAR-10)'}
+    """
+    found = {name: text for name in dict.fromkeys(names) if (text := _attribution(name))}
+    return {setting_label("data", name): text for name, text in found.items()}
+
+
+def _attribution(name: str) -> str:
+    if name in ENTRIES:
+        return ENTRIES[name].attribution
+    return {"digits": lambda: digits.ATTRIBUTION, "weather": lambda: load_weather().attribution}.get(name, str)()
+
+
+def _takeaways(figures: list[Figure]) -> str:
+    lines = [
+        f'<li><a href="#figure-{html.escape(figure.name)}">{html.escape(figure.spec.title)}</a>: '
+        f"{html.escape(figure.takeaway)}"
+        for figure in figures
+        if figure.takeaway
+    ]
+    return f"<ul>{''.join(lines)}</ul>"
+
+
+def _theory_badges(theory: ResultTable) -> list[str]:
+    passed = [verdict_of(word) == "passed" for word in theory.text("passed").tolist()]
+    if not passed:
+        return []
+    return [badge("passed" if all(passed) else "failed", f"{sum(passed)} of {len(passed)} formulas hold")]

@@ -1,0 +1,65 @@
+"""Assessment: how good an estimate is, and the correlation that adaptive decoders have learnt, block by block."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sparsemean._types import Doubles
+from sparsemean.decoding.decoders import Belief
+from sparsemean.decoding.quality import Quality, innovation_correlation, quality
+from sparsemean.decoding.summary import Summary
+from sparsemean.memory import Shared
+from sparsemean.run import Run
+from sparsemean.state_tree import Tree, array_in, branch
+
+
+class Assessment:
+    """What a round's summary says, given what earlier rounds showed. Holds a few numbers, however long vectors are."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._correlation = np.zeros(len(run.blocks))
+        self._warned = False
+
+    def beliefs(self, summary: Summary | None = None) -> tuple[Belief, ...]:
+        """What a decoder may go by: the correlation of each block before a round and, given its summary, in it."""
+        if summary is None:
+            return tuple(Belief(before) for before in self._correlation.tolist())
+        shown = self._shown(summary).tolist()
+        return tuple(Belief(*each) for each in zip(self._correlation.tolist(), shown, strict=True))
+
+    def _shown(self, summary: Summary) -> Doubles:
+        """The correlation that this round shows; as before where it does not tell, or no decoder asks for it."""
+        if not self._run.scheme.decoder.adapts:
+            return self._correlation
+        shown = innovation_correlation(summary, self._run.shares)
+        return self._correlation if shown is None else np.where(np.isnan(shown), self._correlation, shown)
+
+    def quality(self, summary: Summary, weight: Doubles) -> Quality:
+        """How good the estimate of a round is; ``weight`` is the total that each block's mean is divided by."""
+        decoder, nodes = self._run.scheme.decoder, summary.nodes.tolist()
+        T = [decoder.T(known, n) for known, n in zip(self.beliefs(summary), nodes, strict=True)]
+        return quality(summary, self._run.shares, T, weight, self._run.dim)
+
+    def learn(self, summary: Summary) -> None:
+        """The round is over: its correlation is what later rounds go by."""
+        self._correlation = self._shown(summary)
+
+    def divergence(self, found: Quality) -> str | None:
+        """A warning, once, where a shared memory feeds its own error back faster than it learns."""
+        if self._warned or found.feedback < 1 or not isinstance(self._run.scheme.memory, Shared):
+            return None
+        self._warned = True
+        return (
+            f"the shared memory multiplies its own error by {found.feedback:.3g} each round and will diverge; "
+            "use memory=SharedStable(), a larger k, or more nodes"
+        )
+
+    def state(self) -> dict[str, Tree]:
+        """All of it."""
+        return {"warned": self._warned, "likeness": self._correlation}  # the name in journals
+
+    def restore(self, state: Tree) -> None:
+        """Restore what ``state()`` returned."""
+        self._warned = bool(branch(state, "warned"))
+        self._correlation = array_in(state, "likeness")

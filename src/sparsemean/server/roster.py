@@ -1,0 +1,172 @@
+"""The roster: who came in the open round and in the one before, with which weight, on which state they build."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from sparsemean._types import Doubles
+from sparsemean.codec import next_basis
+from sparsemean.errors import ConflictingPayload, OutOfStep, TooFewNodes, WrongRound
+from sparsemean.payload import Payload
+from sparsemean.results import Receipt
+from sparsemean.run import Run
+from sparsemean.state_tree import Tree, array_in, branch, names_in
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """A payload offered to a server: whole, made for this run and node, with its weight; not accepted yet."""
+
+    receipt: Receipt
+    weight: Doubles
+    blob: bytes
+    basis: int
+    payload: Payload | None
+
+
+@dataclass(frozen=True, slots=True)
+class Acceptance:
+    """What the roster records of an accepted payload; ``basis`` is the tag of the node's state after it."""
+
+    receipt: Receipt
+    weight: Doubles
+    bytes: int
+    basis: int
+
+
+class Roster:
+    """Acceptances of the open round and the last one, and the last weight and basis of every node heard.
+
+    Parameters
+    ----------
+    run : Run
+    missing : {"drop", "carry"}
+        Whether nodes heard before but absent from the round count in the mean.
+    round : int
+        The open round.
+    """
+
+    def __init__(self, run: Run, missing: str, round: int) -> None:
+        self.run = run
+        self.missing = missing
+        self.round = round
+        self.accepted: dict[str, Acceptance] = {}
+        self.known: dict[str, Doubles] = {}  # last weights, those heard longest ago first
+        self._basis: dict[str, int] = {}
+        self._closed: dict[str, Acceptance] = {}
+
+    def check_round(self, round: int) -> None:
+        """Refuse rounds but the open one, and the one before it, whose payloads may come again."""
+        if round not in (self.round, self.round - 1):
+            raise self._wrong(round)
+
+    def _wrong(self, round: int) -> WrongRound:
+        what = "is over" if round < self.round else "has not begun"
+        return WrongRound(f"round {round} {what}; the open round is {self.round}")
+
+    def is_duplicate(self, submission: Submission, beside: Mapping[str, Submission]) -> bool:
+        """Whether this very payload is already accepted; refuses another one in its place, and other rounds.
+
+        ``beside`` are submissions to the open round that are about to be accepted.
+        """
+        receipt = submission.receipt
+        by_round: dict[int, Mapping[str, Acceptance]] = {self.round: self.accepted, self.round - 1: self._closed}
+        before = by_round.get(receipt.round, {}).get(receipt.node)
+        other = before or (beside.get(receipt.node) if receipt.round == self.round else None)
+        if other is not None and other.receipt == receipt and np.array_equal(other.weight, submission.weight):
+            return True
+        if receipt.round != self.round:
+            raise self._wrong(receipt.round)
+        if other is not None:
+            raise ConflictingPayload(f"node {receipt.node!r} sent other bytes or another weight in round {self.round}")
+        return False
+
+    def check_basis(self, submission: Submission) -> None:
+        """A payload that builds on node state must build on the state known here; 0 begins afresh."""
+        node, known = submission.receipt.node, self._basis.get(submission.receipt.node, 0)
+        if submission.basis not in (known, 0) or (submission.payload is None and submission.basis == 0):
+            raise OutOfStep(f"node {node!r} builds on a state unknown here; reset() its client and send again")
+
+    def acceptance(self, submission: Submission) -> tuple[Acceptance, bool]:
+        """What will be recorded of the submission, and whether its node begins afresh with it."""
+        in_step = self.run.scheme.encoder.facts.in_step
+        basis = next_basis(submission.basis, submission.blob) if in_step else 0
+        accepted = Acceptance(submission.receipt, submission.weight, len(submission.blob), basis)
+        return accepted, in_step and submission.basis == 0
+
+    def check_enough(self, minimum: int) -> None:
+        """Refuse to end a round with fewer nodes, or without any weight."""
+        came = len(self.accepted)
+        if came < minimum:
+            raise TooFewNodes(f"round {self.round} has {came} of {minimum} nodes; wait for more, or skip_round()")
+        if not any(np.any(accepted.weight > 0) for accepted in self.accepted.values()):
+            raise TooFewNodes(f"all nodes of round {self.round} have weight 0, so there is no mean; skip_round()")
+
+    def weights(self) -> dict[str, Doubles]:
+        """Of the nodes that the mean of the open round is of."""
+        present = {node: accepted.weight for node, accepted in self.accepted.items()}
+        return {**self.known, **present} if self.missing == "carry" else present
+
+    def hear(self, most_nodes: int) -> list[str]:
+        """Make those who came the last heard; returns whom to forget, so that ``most_nodes`` are known."""
+        for node, accepted in self.accepted.items():
+            self.known.pop(node, None)
+            self.known[node] = accepted.weight
+        return list(self.known)[: max(0, len(self.known) - max(most_nodes, len(self.accepted)))]
+
+    def next_round(self) -> None:
+        """Close the round, and open the next one."""
+        if self.run.scheme.encoder.facts.in_step:
+            self._basis.update({node: accepted.basis for node, accepted in self.accepted.items()})
+        self._closed, self.accepted = self.accepted, {}
+        self.round += 1
+
+    def forget(self, node: str) -> None:
+        """Drop weight and basis of a node."""
+        self.known.pop(node, None)
+        self._basis.pop(node, None)
+
+    @property
+    def last_nodes(self) -> tuple[str, ...]:
+        """The nodes of the last round."""
+        return tuple(self._closed)
+
+    def state(self) -> dict[str, Tree]:
+        """All of it between two rounds."""
+        closed = self._closed.values()
+        return {
+            "round": self.round,
+            "known": {"nodes": list(self.known), "weights": self._stacked(self.known)},
+            "basis": {"nodes": list(self._basis), "numbers": np.array(list(self._basis.values()), np.int64)},
+            "closed": {
+                "nodes": list(self._closed),
+                "digests": [accepted.receipt.digest for accepted in closed],
+                "weights": self._stacked({accepted.receipt.node: accepted.weight for accepted in closed}),
+                "numbers": np.array([(accepted.bytes, accepted.basis) for accepted in closed], np.int64),
+            },
+        }
+
+    def restore(self, state: Tree) -> None:
+        """Restore what ``state()`` returned."""
+        round, known, basis, closed = (branch(state, name) for name in ("round", "known", "basis", "closed"))
+        if not isinstance(round, int):
+            raise ValueError("round is no number")
+        self.round = round
+        self.known = dict(zip(names_in(known, "nodes"), array_in(known, "weights"), strict=True))
+        self._basis = dict(zip(names_in(basis, "nodes"), array_in(basis, "numbers").tolist(), strict=True))
+        rows = zip(
+            *(names_in(closed, name) for name in ("nodes", "digests")),
+            array_in(closed, "weights"),
+            array_in(closed, "numbers").tolist(),
+            strict=True,
+        )
+        self._closed = {
+            node: Acceptance(Receipt(node, round - 1, digest), weight, *numbers)
+            for node, digest, weight, numbers in rows
+        }
+
+    def _stacked(self, weights: Mapping[str, Doubles]) -> Doubles:
+        return np.array(list(weights.values()), np.float64).reshape(len(weights), len(self.run.blocks))
