@@ -193,7 +193,7 @@ def test_rows_of_nodes_reach_beyond_2_to_the_31(name: str) -> None:
     run, sent = sm.Run(sm.named(name, k=500), FAR), np.arange(1, 501, dtype=np.float32)
     memory = run.scheme.memory.start(extending.MemorySpec(run.ranges, run.scheme.encoder, np.dtype(np.float32)))
     payload = through_bytes(run, "a", sent)
-    memory.take(extending.Arrival("a", np.ones(1), payload))
+    memory.take([extending.Arrival("a", np.ones(1), payload)])
     memory.learn(0, None)
     memory.settle()
     assert np.array_equal(memory.expected("a", payload.parts[0].coordinates), sent)

@@ -11,7 +11,6 @@ from sparsemean.wire import frame, parts
 from sparsemean.wire.checksum import crc32
 from sparsemean.wire.frame import Header
 from sparsemean.wire.reader import Reader
-from sparsemean.wire.values import value_kind
 
 
 def node_digest(node: str) -> bytes:
@@ -21,7 +20,7 @@ def node_digest(node: str) -> bytes:
 
 def pack(run: Run, node: str, round: int, payload: Payload | None, basis: int = 0) -> bytes:
     """The frame for a payload; for None, the header that says "unchanged"."""
-    kind = value_kind(run.scheme.values)
+    kind = run.value_kind
     sent, choice = (payload.parts, payload.choice) if payload is not None else ((), 0)
     key = run.key(node, round)
     body = b"".join(
@@ -53,7 +52,7 @@ def open_frame(run: Run, node: str, blob: bytes | memoryview) -> tuple[Header, m
         raise ForeignPayload("the payload belongs to a run with another dim, blocks or seed; give the node this Run")
     if header.node != node_digest(node):
         raise ForeignPayload(f"the payload was not made by node {node!r}; check which client sent it")
-    if header.values != value_kind(run.scheme.values).code:
+    if header.values != run.value_kind.code:
         raise MalformedPayload("the frame's value kind contradicts its digest")
     return header, body
 
@@ -73,7 +72,7 @@ def read_payload(run: Run, node: str, header: Header, body: memoryview) -> Paylo
     layouts = run.layouts[choice]
     if header.parts != len(layouts):
         raise MalformedPayload(f"the frame has {header.parts} parts where the encoder makes {len(layouts)}")
-    kind = value_kind(run.scheme.values)
+    kind = run.value_kind
     key = run.key(node, header.round)
     read = tuple(parts.unpack(reader, layout, run.dim, kind, key) for layout in layouts)
     reader.finish()

@@ -15,12 +15,12 @@ from sparsemean import decoding, encoders, memory, sampling
 from sparsemean._types import Ints
 from sparsemean.encoders.size import Half
 from sparsemean.errors import InvalidInput, SparseMeanError
-from sparsemean.payload import Layout, Payload
+from sparsemean.payload import Layout
 from sparsemean.payload.blocks import Blocks
 from sparsemean.schemes import Scheme
 from sparsemean.theory.arguments import shown, whole
 from sparsemean.wire import frame, parts
-from sparsemean.wire.values import value_kind
+from sparsemean.wire.values import ValueKind, value_kind
 
 LARGEST_DIM, LARGEST_SEED = 1 << 40, (1 << 64) - 1
 DEEPEST = 50  # members within members in the text of a run; Python itself gives up at some hundred
@@ -73,10 +73,20 @@ class Run:
         object.__setattr__(self, "blocks", sizes)
         _ = self.layouts  # refuses a k that does not fit the dimension
 
-    @property
+    @cached_property
     def encoders(self) -> tuple[encoders.Encoder, ...]:
         """What a node may encode with: one encoder, or those of a OneOf."""
         return self.scheme.encoder.choices
+
+    @cached_property
+    def in_step(self) -> bool:
+        """Whether the server must hold the very state that a node builds on."""
+        return self.scheme.encoder.facts.in_step
+
+    @cached_property
+    def value_kind(self) -> ValueKind:
+        """How a value travels."""
+        return value_kind(self.scheme.values)
 
     @cached_property
     def layouts(self) -> tuple[tuple[Layout, ...], ...]:
@@ -92,10 +102,6 @@ class Run:
     def shares(self) -> tuple[float, ...]:
         """p = k/d of each encoder, where every coordinate is sent with exactly that probability; else empty."""
         return tuple(parts[0].count / self.dim for parts in self.layouts) if self.scheme.encoder.facts.uniform else ()
-
-    def class_of(self, payload: Payload | None) -> int:
-        """Which of the shares the payload was sent with; 0 where there is none."""
-        return payload.choice if payload is not None and self.shares else 0
 
     @property
     def share(self) -> float | None:
@@ -114,7 +120,7 @@ class Run:
 
     @cached_property
     def _most_bytes(self) -> list[int]:
-        kind, fixed = value_kind(self.scheme.values), frame.HEADER_BYTES + (len(self.encoders) > 1)
+        kind, fixed = self.value_kind, frame.HEADER_BYTES + (len(self.encoders) > 1)
         return [fixed + sum(parts.most_bytes(layout, self.dim, kind) for layout in each) for each in self.layouts]
 
     @property

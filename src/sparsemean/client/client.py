@@ -108,7 +108,7 @@ class Client:
         self._delivered, self._waiting = self._waiting, None
 
     def _pack(self, payload: Payload | None, round: int) -> bytes:
-        basis = self._basis if self.run.scheme.encoder.facts.in_step else 0
+        basis = self._basis if self.run.in_step else 0
         if payload is not None:
             payload = replace(payload, choice=self.choice)
         return codec.pack(self.run, self.node, round, payload, basis)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -53,7 +54,7 @@ class Summary:
         sums = totals.class_nodes, totals.weight, totals.class_squares, totals.class_noise
         return Summary(*sums, several, most, fits, totals.summary())
 
-    @property
+    @cached_property
     def nodes(self) -> npt.NDArray[np.int64]:
         """How many nodes have a weight, per block."""
         nodes: npt.NDArray[np.int64] = self.class_nodes.sum(axis=0)

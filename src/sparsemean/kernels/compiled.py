@@ -80,12 +80,13 @@ def fold(totals: Totals, batch: Batch, threads: int = 1) -> None:
     if not batch.samples:
         return
     drawn, drawn_all = _drawn(batch.samples)
+    tiles = drawn.tiles
     kept_alive = _aligned(batch.values)  # as long as their addresses are in use
     values, expected = _addresses(kept_alive, drawn.k), _addresses(batch.expected, drawn.dim)
     mixed = _mixed_with(batch.blend, len(batch.samples), drawn.dim)
 
     def part(first: int) -> tuple[slice, Array, Array]:
-        last = min(first + _PART, drawn.tiles)
+        last = min(first + _PART, tiles)
         blocks = _blocks_between(batch.starts, first * drawn.size, last * drawn.size)
         shape = (len(batch.samples), totals.energy[blocks].size)
         energy, fourths = np.zeros(shape), np.zeros(shape)
@@ -98,7 +99,7 @@ def fold(totals: Totals, batch: Batch, threads: int = 1) -> None:
 
     # Per node over all parts first, then node after node: the order is the same in one batch as in several.
     all_energy, all_fourths = np.zeros((2, len(batch.samples), totals.energy.size))
-    for blocks, energy, fourths in parallel_map(part, range(0, drawn.tiles, _PART), threads):
+    for blocks, energy, fourths in parallel_map(part, range(0, tiles, _PART), threads):
         all_energy[:, blocks] += energy
         all_fourths[:, blocks] += fourths
     for energy, fourths in zip(all_energy, all_fourths, strict=True):
@@ -111,6 +112,7 @@ def carry(columns: Columns, changes: Changes, threads: int = 1, checks: Array | 
     if not changes.samples:
         return np.empty(0, np.int64)
     drawn, drawn_all = _drawn(changes.samples)
+    tiles = drawn.tiles
     kept_alive = _aligned(changes.values)
     values, rows = _addresses(kept_alive, drawn.k), _addresses(changes.rows, drawn.dim)
     sums = _addresses(columns.sums, drawn.dim)[0]
@@ -120,13 +122,13 @@ def carry(columns: Columns, changes: Changes, threads: int = 1, checks: Array | 
         raise ValueError("checksums need values of the type that rows have")
 
     def part(first: int) -> tuple[Array, Array]:
-        last = min(first + _PART, drawn.tiles)
+        last = min(first + _PART, tiles)
         lost = np.empty((last - first) * drawn.size, np.int64)
         added = np.zeros(0 if checks is None else checks.size, np.uint64)
         where, room = (columns.starts, first, last), _room(drawn.size)
         return lost[: _carry(sums, weights, where, drawn_all, values, rows, bits, room, lost, added)], added
 
-    found = parallel_map(part, range(0, drawn.tiles, _PART), threads)
+    found = parallel_map(part, range(0, tiles, _PART), threads)
     if checks is not None:
         for _, added in found:
             checks += added
@@ -138,13 +140,14 @@ def put(changes: Changes, threads: int = 1) -> None:
     if not changes.samples:
         return
     drawn, (seeds, *sizes) = _drawn(changes.samples)
+    tiles = drawn.tiles
     kept_alive = _aligned(changes.values)
     (values, like), (rows, kind) = _addresses(kept_alive, drawn.k), _addresses(changes.rows, drawn.dim)
 
     def part(i: int) -> None:
         # The offset as int64, as in a Sample: numba would make float64 of it with other int64.
         own = (seeds[i, 0], seeds[i, 1], np.int64(seeds[i, 2]), *sizes)
-        _put(own, drawn.tiles, values[i], like, rows[i], kind, _room(drawn.size))
+        _put(own, tiles, values[i], like, rows[i], kind, _room(drawn.size))
 
     parallel_map(part, range(len(changes.samples)), threads)
 
@@ -155,18 +158,19 @@ def fit_sums(fit: Fit, threads: int = 1) -> Array:
     if not fit.samples:
         return found
     drawn, drawn_all = _drawn(fit.samples)
+    tiles = drawn.tiles
     kept_alive = _aligned(fit.values)
     values, rows = _addresses(kept_alive, drawn.k), _addresses(fit.rows, drawn.dim)
     heard = _addresses(fit.heard, drawn.dim)[0]
 
     def part(first: int) -> tuple[slice, Array]:
-        last = min(first + _PART, drawn.tiles)
+        last = min(first + _PART, tiles)
         blocks = _blocks_between(fit.starts, first * drawn.size, last * drawn.size)
         own, how = np.zeros((7, fit.starts[blocks].size)), (fit.weights[:, blocks], fit.starts[blocks], fit.rounding)
         _fit_sums(own, drawn_all, values, rows, heard, fit.common, how, first, last, _room(drawn.size))
         return blocks, own
 
-    for blocks, own in parallel_map(part, range(0, drawn.tiles, _PART), threads):
+    for blocks, own in parallel_map(part, range(0, tiles, _PART), threads):
         found[:, blocks] += own
     return found
 

@@ -62,19 +62,19 @@ class MemoryState(ABC):
         known = self.remembered(node)
         return known if isinstance(known, float) else known[coordinates]
 
-    def row(self, node: str) -> Floats | float | None:
-        """The array that ``expected`` picks from, or the one number it gives; None where it is not so simple.
+    def rows(self, nodes: Sequence[str]) -> Sequence[Floats | float | None]:
+        """For each node the array that ``expected`` picks from, or the one number it gives; None where it does neither.
 
-        Where there is a ``blend``, the row is what goes into it.
+        Where there is a ``blend``, the rows are what goes into it.
         """
-        return self.remembered(node)
+        return [self.remembered(node) for node in nodes]
 
     def blend(self, nodes: Sequence[str]) -> Blend | None:
         """How the rows of these nodes are mixed with what all have in common; None where they are taken as they are."""
         return None
 
-    def take(self, arrival: Arrival) -> None:  # noqa: B027
-        """Gather what one node sent in the open round; what is expected of anybody changes only with ``learn``."""
+    def take(self, arrivals: Sequence[Arrival]) -> None:  # noqa: B027
+        """Gather what nodes sent in the open round; what is expected of anybody changes only with ``learn``."""
 
     @property
     def fits(self) -> Doubles:

@@ -53,11 +53,10 @@ class Hybrid(Memory):
 class Heard(Row):
     """1 where the node was heard, else 0."""
 
+    shown = "heard"
+
     def __init__(self, dim: int) -> None:
         super().__init__(heard=np.zeros(dim, np.uint8))
-
-    def values(self) -> Floats:
-        return self.arrays["heard"]  # a float of eight bits would do, and there is none
 
     def expected(self, coordinates: Ints) -> Floats:
         return self.values()[coordinates]
@@ -97,16 +96,12 @@ class _Both(MemoryState):
         heard, last = self._heard.expected(node, coordinates), self._last.expected(node, coordinates)
         return hybrid_expectation(common, last, heard, (together, own, unheard))
 
-    def row(self, node: str) -> Floats | float:
-        return self._last.row(node)
+    def rows(self, nodes: Sequence[str]) -> list[Floats | float]:
+        return self._last.rows(nodes)
 
     def blend(self, nodes: Sequence[str]) -> Blend:
         factors = np.stack([self._unheard, self._together - self._own - self._unheard, self._own])
-        return Blend(self._common, [self._flags(node) for node in nodes], factors)
-
-    def _flags(self, node: str) -> Array | None:
-        heard = self._heard.row(node)
-        return heard if isinstance(heard, np.ndarray) else None
+        return Blend(self._common, _arrays(self._heard.rows(nodes)), factors)
 
     def remembered(self, node: str) -> Doubles:
         self._last.check(node)
@@ -124,7 +119,13 @@ class _Both(MemoryState):
         mean += last
         return mean
 
-    def take(self, arrival: Arrival) -> None:
+    def take(self, arrivals: Sequence[Arrival]) -> None:
+        counted = [self._gathered(arrival) for arrival in arrivals]
+        self._last.take(counted)
+        self._heard.take(counted)
+
+    def _gathered(self, arrival: Arrival) -> Arrival:
+        """What counts of it; its samples wait to be fitted to, all at once."""
         parts = tuple(
             self._counted(part, arrival.weight) for part in (arrival.payload.parts if arrival.payload else ())
         )
@@ -133,9 +134,7 @@ class _Both(MemoryState):
                 self._unfitted.setdefault(part.where[3:], []).append((arrival.node, arrival.weight, part))
             else:
                 self._fit(arrival.node, arrival.weight, part)
-        counted = replace(arrival, payload=Payload(parts))
-        self._last.take(counted)
-        self._heard.take(counted)
+        return replace(arrival, payload=Payload(parts))
 
     def _counted(self, part: Part, weight: Doubles) -> Part:
         if np.all(weight > 0):
@@ -152,8 +151,8 @@ class _Both(MemoryState):
     def _fit_of(self, alike: Sequence[tuple[str, Doubles, Part]]) -> Doubles:
         nodes, weights, parts = zip(*alike, strict=True)
         samples = [part.where for part in parts if isinstance(part.where, Sample)]
-        rows = [row if isinstance(row := self._last.row(node), np.ndarray) else None for node in nodes]
-        flags, values = [self._flags(node) for node in nodes], [part.values for part in parts]
+        rows, flags = _arrays(self._last.rows(nodes)), _arrays(self._heard.rows(nodes))
+        values = [part.values for part in parts]
         fit = Fit(samples, values, rows, flags, np.stack(weights), self._blocks.starts, self._common, ROUNDING)
         return fit_sums(fit, threads_for(samples))
 
@@ -209,3 +208,8 @@ class _Both(MemoryState):
         self._heard.restore(branch(state, "heard"))
         self._together, self._own, self._unheard = array_in(state, "coefficients")
         self._average()
+
+
+def _arrays(rows: Sequence[Array | float]) -> list[Array | None]:
+    """The rows that are arrays; None for a node never heard."""
+    return [row if isinstance(row, np.ndarray) else None for row in rows]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sparsemean._types import Doubles
@@ -25,6 +25,9 @@ class Nothing(Memory):
 class _Blank(MemoryState):
     def remembered(self, node: str) -> float:
         return 0.0
+
+    def rows(self, nodes: Sequence[str]) -> list[float]:
+        return [0.0] * len(nodes)
 
     def mean(self, weights: Mapping[str, Doubles]) -> float:
         return 0.0

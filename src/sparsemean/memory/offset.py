@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from sparsemean._types import Floats, Ints
+from sparsemean._types import Ints
 from sparsemean.encoders import Difference
 from sparsemean.errors import IncompatibleScheme
 from sparsemean.memory.base import Memory, MemoryFacts, MemorySpec, MemoryState
@@ -34,12 +34,11 @@ class Offset(Memory):
 class NodeState(Row):
     """h_i as the node has it: the same additions in the same order."""
 
+    shown = "h"
+
     def __init__(self, step: float, dim: int) -> None:
         super().__init__(h=np.zeros(dim))
         self._step = step
-
-    def values(self) -> Floats:
-        return self.arrays["h"]
 
     def expected(self, coordinates: Ints) -> float:
         return 0.0

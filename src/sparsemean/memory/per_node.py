@@ -52,11 +52,10 @@ def checked_age(forget_after: int) -> int:
 class LastValues(Row):
     """The last value at each coordinate."""
 
+    shown = "last"
+
     def __init__(self, dtype: np.dtype[np.floating[Any]], dim: int) -> None:
         super().__init__(last=np.zeros(dim, dtype))
-
-    def values(self) -> Floats:
-        return self.arrays["last"]
 
     def expected(self, coordinates: Ints) -> Floats:
         return self.arrays["last"][coordinates]

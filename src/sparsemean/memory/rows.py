@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
@@ -18,14 +19,19 @@ from sparsemean.state_tree import Array, Tree
 
 
 class Row(ABC):
-    """What is known of one node: ``arrays``, whose last axis is the coordinate; all 0 for a new one."""
+    """What is known of one node: ``arrays``, whose last axis is the coordinate; all 0 for a new one.
+
+    ``shown`` names the array that is b_i: what this row adds to the mean of the memory.
+    """
+
+    shown: ClassVar[str]
 
     def __init__(self, **arrays: Array) -> None:
         self.arrays = arrays
 
-    @abstractmethod
     def values(self) -> Floats:
-        """b_i: what this row adds to the mean of the memory."""
+        """b_i."""
+        return self.arrays[self.shown]
 
     @abstractmethod
     def expected(self, coordinates: Ints) -> Floats | float:

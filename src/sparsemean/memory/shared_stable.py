@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -48,10 +48,10 @@ class _Averages(MemoryState):
     def mean(self, weights: Mapping[str, Doubles]) -> Doubles:
         return self._expected
 
-    def take(self, arrival: Arrival) -> None:
-        for part in arrival.payload.parts if arrival.payload else ():
+    def take(self, arrivals: Sequence[Arrival]) -> None:
+        for given, part in ((each.weight, part) for each in arrivals if each.payload for part in each.payload.parts):
             at, values = part.coordinates, part.values.astype(np.float64)
-            weight, average = self._blocks.at(arrival.weight, at), self._average[at]
+            weight, average = self._blocks.at(given, at), self._average[at]
             self._sums[at] += weight * values
             self._weights[at] += weight
             self._along += self._blocks.sums_at(at, weight**2 * values * average)

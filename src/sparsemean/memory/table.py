@@ -39,6 +39,8 @@ class RowTable(MemoryState):
         self._blocks = spec.blocks
         self._forget_after = forget_after
         self._blank = self._made(make_row)
+        self._shown = self._blank.shown
+        self._expects_nothing = isinstance(self._blank.expected(np.empty(0, np.int64)), float)
         self._section = spec.shelf.section(name, self._blank)
         self._rows: dict[str, Row] = {}
         self._places: dict[str, int] = {}
@@ -77,9 +79,11 @@ class RowTable(MemoryState):
         values = row.expected(coordinates)
         return values if isinstance(values, float) else values.astype(np.float64)
 
-    def row(self, node: str) -> Floats | float:
-        row = self._rows.get(node)
-        return 0.0 if row is None or isinstance(row.expected(np.empty(0, np.int64)), float) else row.values()
+    def rows(self, nodes: Sequence[str]) -> list[Floats | float]:
+        if self._expects_nothing:
+            return [0.0] * len(nodes)
+        found = [self._rows.get(node) for node in nodes]
+        return [0.0 if row is None else row.arrays[self._shown] for row in found]
 
     def remembered(self, node: str) -> Floats | float:
         self.check(node)
@@ -119,8 +123,8 @@ class RowTable(MemoryState):
         """Whether something was taken that is still to be learnt."""
         return bool(self._pending)
 
-    def take(self, arrival: Arrival) -> None:
-        self._pending.append(arrival)
+    def take(self, arrivals: Sequence[Arrival]) -> None:
+        self._pending.extend(arrivals)
 
     def learn(self, round: int, estimate: Doubles | None) -> None:
         self._add_new(arrival.node for arrival in self._pending)
@@ -191,7 +195,7 @@ class RowTable(MemoryState):
         added = None if self._section.checks is None else np.zeros(len(nodes), np.uint64)
         lost = carry(
             Columns([sums.sums for sums in columns], weights, self._blocks.starts),
-            Changes(samples, values, [row.values() for row in rows]),
+            Changes(samples, values, [row.arrays[self._shown] for row in rows]),
             threads_for(samples),
             added,
         )
@@ -251,7 +255,7 @@ class RowTable(MemoryState):
             row = self._rows[node]
             for change in changes:
                 if isinstance(change.where, Sample):
-                    written = change.where, change.entries.values(), row.values()
+                    written = change.where, change.entries.arrays[self._shown], row.arrays[self._shown]
                     samples.setdefault(change.where[3:], []).append(written)
                 else:
                     put(row, change.at, change.entries)

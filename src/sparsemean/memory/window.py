@@ -53,13 +53,12 @@ class Window(Memory):
 class Ring(Row):
     """The last few values at each coordinate, and their average."""
 
+    shown = "average"
+
     def __init__(self, dtype: np.dtype[np.floating[Any]], size: int, dim: int) -> None:
         # A blank row is of zeros that take no memory, so that the server can first say what a node would take.
         ring = np.broadcast_to(np.zeros((), dtype), (size, dim))
         super().__init__(ring=ring, received=np.zeros(dim, np.int32), average=np.zeros(dim))
-
-    def values(self) -> Floats:
-        return self.arrays["average"]
 
     def expected(self, coordinates: Ints) -> Floats:
         return self.arrays["average"][coordinates]

@@ -6,6 +6,8 @@ tiles. The specification is docs/sampling.md; whatever changes a result is a new
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 
 from sparsemean._types import Ints
@@ -18,6 +20,7 @@ MAX_DIM = 1 << 40
 _LABEL = b"coordinates"
 
 
+@lru_cache(maxsize=256, typed=True)
 def tile_size(dim: int) -> int:
     """Coordinates per tile: 4096, or more where that would make over 2**20 tiles.
 
@@ -75,6 +78,7 @@ def coordinates_between(key: Key, dim: int, k: int, lo: int, hi: int) -> tuple[I
     return found, place
 
 
+@lru_cache(maxsize=256, typed=True)  # the same few, for every payload
 def _sizes(dim: int, k: int) -> tuple[int, int]:
     dim = integer("dim", dim, 1, MAX_DIM)
     return dim, integer("k", k, 1, dim)

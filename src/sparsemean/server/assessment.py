@@ -35,15 +35,15 @@ class Assessment:
         shown = innovation_correlation(summary, self._run.shares)
         return self._correlation if shown is None else np.where(np.isnan(shown), self._correlation, shown)
 
-    def quality(self, summary: Summary, weight: Doubles) -> Quality:
-        """How good the estimate of a round is; ``weight`` is the total that each block's mean is divided by."""
+    def quality(self, summary: Summary, beliefs: tuple[Belief, ...], weight: Doubles) -> Quality:
+        """How good an estimate with these beliefs is; ``weight`` is the total that each block's mean is divided by."""
         decoder, nodes = self._run.scheme.decoder, summary.nodes.tolist()
-        T = [decoder.T(known, n) for known, n in zip(self.beliefs(summary), nodes, strict=True)]
+        T = [decoder.T(known, n) for known, n in zip(beliefs, nodes, strict=True)]
         return quality(summary, self._run.shares, T, weight, self._run.dim)
 
-    def learn(self, summary: Summary) -> None:
-        """The round is over: its correlation is what later rounds go by."""
-        self._correlation = self._shown(summary)
+    def learn(self, beliefs: tuple[Belief, ...]) -> None:
+        """The round is over: the correlation that it showed is what later rounds go by."""
+        self._correlation = np.array([known.now for known in beliefs])
 
     def divergence(self, found: Quality) -> str | None:
         """A warning, once, where a shared memory feeds its own error back faster than it learns."""

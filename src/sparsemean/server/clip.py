@@ -80,7 +80,7 @@ class Clip:
         >>> round(Clip(norm=1.0).bound(run, (1, 4)).length, 2)  # 2 · norm · 1/5 · F, F = 20.6
         8.26
         """
-        if run.scheme.encoder.facts.in_step:
+        if run.in_step:
             raise InvalidInput(f"{run.scheme.encoder!r} builds on what the server took, so it cannot be clipped")
         counts = _counts(run, nodes)
         part = 1.0 / sum(counts) if weight is None else finite(weight, "weight, the node's share w/W,")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from sparsemean._types import Doubles
+from sparsemean._types import Counts, Doubles, Floats
 from sparsemean.decoding.decoders import Belief
 from sparsemean.decoding.moment_sample import moment_sample
 from sparsemean.decoding.summary import Summary
@@ -15,8 +15,8 @@ from sparsemean.decoding.totals import RoundTotals
 from sparsemean.kernels import Sample
 from sparsemean.memory import Arrival, MemorySpec
 from sparsemean.memory.rows import InMemory, Shelf
+from sparsemean.payload import Part
 from sparsemean.run import Run
-from sparsemean.wire.values import value_kind
 
 
 class Estimator:
@@ -38,8 +38,7 @@ class Estimator:
         self.run = run
         self._range = (lo, run.dim if hi is None else hi)
         self._blocks = run.ranges.within(*self._range)
-        dtype = value_kind(run.scheme.values).dtype
-        spec = MemorySpec(self._blocks, run.scheme.encoder, dtype, shelf or InMemory(), run.dim)
+        spec = MemorySpec(self._blocks, run.scheme.encoder, run.value_kind.dtype, shelf or InMemory(), run.dim)
         self.memory = run.scheme.memory.start(spec)
         self._totals: RoundTotals | None = None
 
@@ -51,42 +50,33 @@ class Estimator:
             self._totals = RoundTotals(self._blocks, bool(shares), max(1, len(shares)), sampled)
         return self._totals
 
-    def fold(self, arrivals: Iterable[Arrival]) -> None:
+    def fold(self, arrivals: Sequence[Arrival]) -> None:
         """Add payloads to the totals, and hand them to the memory. How they are batched changes nothing, to the bit."""
-        totals, queue = self.totals, list(arrivals)
-        batches: dict[tuple[int, int], list[Arrival]] = {}
-        for arrival in queue:
-            of_class = self.run.class_of(arrival.payload)
-            if arrival.payload is not None and self._one_sample(arrival):
-                batches.setdefault((of_class, arrival.payload.choice), []).append(arrival)
+        totals, shares = self.totals, self.run.shares
+        batches: dict[int, list[tuple[Arrival, Part, Floats | None]]] = {}
+        for arrival, row in zip(arrivals, self.memory.rows([arrival.node for arrival in arrivals]), strict=True):
+            payload = arrival.payload
+            parts, choice = ((), 0) if payload is None else (payload.parts, payload.choice)
+            simple = isinstance(row, np.ndarray) or row == 0.0
+            if simple and len(parts) == 1 and isinstance(parts[0].where, Sample):
+                batches.setdefault(choice, []).append((arrival, parts[0], row if isinstance(row, np.ndarray) else None))
                 continue
-            parts = arrival.payload.parts if arrival.payload else ()
             expected = (self.memory.expected(arrival.node, part.coordinates) for part in parts)
             residuals = (replace(part, values=part.values - b) for part, b in zip(parts, expected, strict=True))
-            totals.add(arrival.weight, residuals, of_class)
-        for (of_class, _), batch in batches.items():
-            rows = [self.memory.row(arrival.node) for arrival in batch]
-            sent = [part for arrival in batch if arrival.payload for part in arrival.payload.parts]
-            expected_rows = [row if isinstance(row, np.ndarray) else None for row in rows]
-            blend = self.memory.blend([arrival.node for arrival in batch])
-            totals.add_samples(np.stack([arrival.weight for arrival in batch]), sent, expected_rows, of_class, blend)
-        for arrival in queue:
-            self.memory.take(arrival)
-
-    def _one_sample(self, arrival: Arrival) -> bool:
-        """Whether the payload is one seeded sample of which a row is expected, or nothing."""
-        parts = arrival.payload.parts if arrival.payload else ()
-        if len(parts) != 1 or not isinstance(parts[0].where, Sample):
-            return False
-        row = self.memory.row(arrival.node)
-        return isinstance(row, np.ndarray) or row == 0.0
+            totals.add(arrival.weight, residuals, choice if shares else 0)
+        for choice, batch in batches.items():
+            came, sent, rows = zip(*batch, strict=True)
+            blend = self.memory.blend([arrival.node for arrival in came])
+            weights = np.stack([arrival.weight for arrival in came])
+            totals.add_samples(weights, sent, rows, choice if shares else 0, blend)
+        self.memory.take(arrivals)
 
     def summary(self) -> Summary:
         """What this range adds to the summary of the open round."""
         return Summary.of(self.totals, self.memory.fits, self.run.scheme.decoder.adapts)
 
-    def innovation(self, beliefs: tuple[Belief, ...], weight: Doubles | None = None) -> Doubles:
-        """The decoder's estimate of the mean innovation. Changes nothing.
+    def innovation(self, beliefs: tuple[Belief, ...], weight: Doubles | None = None) -> tuple[Doubles, Counts]:
+        """The decoder's estimate of the mean innovation, and how many sent each coordinate. Changes nothing.
 
         Parameters
         ----------
@@ -95,11 +85,12 @@ class Estimator:
         weight
             Per block, the weight of all nodes that the mean is of, where it is of more than those who came.
         """
-        innovation = self.run.scheme.decoder.innovation(self.totals, self.run.shares, beliefs)
+        totals = self.totals
+        innovation = self.run.scheme.decoder.innovation(totals, self.run.shares, beliefs)
         if weight is not None:
-            present = np.divide(self.totals.weight, weight, out=np.zeros_like(weight), where=weight > 0)
+            present = np.divide(totals.weight, weight, out=np.zeros_like(weight), where=weight > 0)
             innovation *= self._blocks.expand(present)
-        return innovation
+        return innovation, totals.counts
 
     def mean(self, innovation: Doubles, weights: Mapping[str, Doubles]) -> Doubles:
         """The estimate: mean expectation of these nodes plus mean innovation, whose array it takes over."""

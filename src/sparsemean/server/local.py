@@ -82,7 +82,7 @@ class LocalRounds(Rounds):
         self._read = read
         self._range = (lo, hi)
         self._journal: Journal | None = None
-        self._complete, self._closed = True, False
+        self.sound, self._closed = True, False
         self._begin(round)
 
     def _begin(self, round: int, shelf: Shelf | None = None) -> None:
@@ -104,10 +104,6 @@ class LocalRounds(Rounds):
         return self._recover()
 
     @property
-    def sound(self) -> bool:
-        return self._complete or self._closed
-
-    @property
     def durable(self) -> bool:
         return self._journal is not None
 
@@ -120,7 +116,7 @@ class LocalRounds(Rounds):
             raise JournalError("the server is closed; make a new one")
         if self._journal is not None:
             self._journal.check_process()
-        if not self._complete:
+        if not self.sound:
             if self._journal is None:
                 raise BrokenServer(
                     "an error in the middle of a change left this server's state incomplete; make a new server, with "
@@ -137,16 +133,16 @@ class LocalRounds(Rounds):
         except harmless:
             raise
         except BaseException:
-            self._complete = False
+            self.sound = False
             raise
 
-    def only_enqueues(self, submission: Submission) -> bool:
-        afresh = self._run.scheme.encoder.facts.in_step and submission.basis == 0
-        fits = self._queued_bytes + _held_bytes(submission.payload) <= self._batch_bytes
-        return self._journal is None and fits and not afresh
-
-    def enqueue(self, submission: Submission) -> None:
-        self._count(Entry(*self.roster.acceptance(submission), submission.payload))
+    def enqueue(self, submission: Submission) -> bool:
+        acceptance, afresh = self.roster.acceptance(submission)
+        held = _held_bytes(submission.payload)
+        if self._journal is not None or afresh or self._queued_bytes + held > self._batch_bytes:
+            return False
+        self._wait(acceptance, submission.payload, held)
+        return True
 
     def accept(self, submissions: Collection[Submission]) -> None:
         entries = [Entry(*self.roster.acceptance(each), each.payload) for each in submissions]
@@ -162,19 +158,22 @@ class LocalRounds(Rounds):
                 self._count(entry)
 
     def _count(self, entry: Entry) -> None:
-        node = entry.acceptance.receipt.node
         if entry.afresh:
-            self.estimator.memory.forget(node)
-        # The roster decides what counts: if an interrupt comes before its line, what is in the queue is void.
-        self._queue.pop(node, None)
-        self._queued_bytes += _held_bytes(entry.payload)
-        self._queue[node] = Arrival(node, entry.acceptance.weight, entry.payload)
-        self.roster.accepted[node] = entry.acceptance
+            self.estimator.memory.forget(entry.acceptance.receipt.node)
+        self._wait(entry.acceptance, entry.payload, _held_bytes(entry.payload))
         if self._queued_bytes > self._batch_bytes:
             self._fold()
 
+    def _wait(self, acceptance: Acceptance, payload: Payload | None, held: int) -> None:
+        """Let a payload wait in the queue. Its line in the roster decides: before it, what is in the queue is void."""
+        node = acceptance.receipt.node
+        self._queue.pop(node, None)
+        self._queued_bytes += held
+        self._queue[node] = Arrival(node, acceptance.weight, payload)
+        self.roster.accepted[node] = acceptance
+
     def _fold(self) -> None:
-        self.estimator.fold(arrival for node, arrival in self._queue.items() if node in self.roster.accepted)
+        self.estimator.fold([arrival for node, arrival in self._queue.items() if node in self.roster.accepted])
         self._empty_queue()
 
     def summary(self) -> Summary:
@@ -186,14 +185,14 @@ class LocalRounds(Rounds):
     def prepare(self, kind: Kind, summary: Summary | None = None) -> Prepared:
         """See ``Rounds.prepare``; ``summary`` is that of all ranges, where this is one of several."""
         summary = self.summary() if summary is None else summary
+        beliefs = self.assessment.beliefs(summary)
         if kind == "skip":
-            return Prepared(kind, summary, Quality(), {})
+            return Prepared(kind, summary, Quality(), beliefs, {})
         weights = self.roster.weights()
         total = np.sum(list(weights.values()), axis=0)
-        carried = total if self._missing == "carry" else None
-        innovation = self.estimator.innovation(self.assessment.beliefs(summary), carried)
-        quality = self.assessment.quality(summary, total)
-        return Prepared(kind, summary, quality, weights, innovation, self.estimator.totals.counts)
+        quality = self.assessment.quality(summary, beliefs, total)
+        innovation, counts = self.estimator.innovation(beliefs, total if self._missing == "carry" else None)
+        return Prepared(kind, summary, quality, beliefs, weights, innovation, counts)
 
     def end(
         self, prepared: Prepared, most_nodes: int, note: dict[str, Tree] | None = None
@@ -217,7 +216,7 @@ class LocalRounds(Rounds):
             warning = self.assessment.divergence(prepared.quality)
             mean = estimator.mean(prepared.innovation, prepared.weights)
             estimate = estimate_of(roster, prepared.quality, mean, prepared.counts)
-        self.assessment.learn(prepared.summary)
+        self.assessment.learn(prepared.beliefs)
         for node in roster.hear(most_nodes):
             self._drop(node)
         estimator.learn(roster.round, None if estimate is None else estimate.mean, prepared.summary)
@@ -270,7 +269,7 @@ class LocalRounds(Rounds):
         from sparsemean.journal.log import readable  # a node has no use for a database
 
         assert self._journal is not None
-        self._complete = False
+        self.sound = False
         held = self._journal.recovered()
         try:
             with readable("the state in the journal"):
@@ -292,12 +291,12 @@ class LocalRounds(Rounds):
             raise
         except SparseMeanError as error:
             raise DamagedJournal(f"a record of the journal does not fit its state: {error}") from error
-        self._complete = True
+        self.sound = True
         return held.state
 
     def close(self) -> None:
         if self._journal is not None:
-            self._closed = True
+            self._closed = self.sound = True
             self._journal.close()
 
 

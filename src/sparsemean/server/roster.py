@@ -92,7 +92,7 @@ class Roster:
 
     def acceptance(self, submission: Submission) -> tuple[Acceptance, bool]:
         """What will be recorded of the submission, and whether its node begins afresh with it."""
-        in_step = self.run.scheme.encoder.facts.in_step
+        in_step = self.run.in_step
         basis = next_basis(submission.basis, submission.blob) if in_step else 0
         accepted = Acceptance(submission.receipt, submission.weight, len(submission.blob), basis)
         return accepted, in_step and submission.basis == 0
@@ -119,7 +119,7 @@ class Roster:
 
     def next_round(self) -> None:
         """Close the round, and open the next one."""
-        if self.run.scheme.encoder.facts.in_step:
+        if self.run.in_step:
             self._basis.update({node: accepted.basis for node, accepted in self.accepted.items()})
         self._closed, self.accepted = self.accepted, {}
         self.round += 1

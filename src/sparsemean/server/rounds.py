@@ -28,6 +28,8 @@ class Prepared:
         Of all coordinates.
     quality : Quality
         How good the estimate is.
+    beliefs : tuple of Belief
+        The correlation of each block, as earlier rounds and this one show it.
     weights : dict
         Of the nodes that the mean is of.
     innovation, counts : array, optional
@@ -37,6 +39,7 @@ class Prepared:
     kind: Kind
     summary: Summary
     quality: Quality
+    beliefs: tuple[Belief, ...]
     weights: dict[str, Doubles]
     innovation: Doubles | None = None
     counts: Counts | None = None
@@ -49,11 +52,8 @@ class Rounds(ABC):
     """
 
     roster: Roster
-
-    @property
-    @abstractmethod
-    def sound(self) -> bool:
-        """Whether the state is complete; else ``ready`` recovers it."""
+    sound: bool
+    """Whether the state is complete; else ``ready`` recovers it."""
 
     @property
     @abstractmethod
@@ -69,13 +69,9 @@ class Rounds(ABC):
     def ready(self) -> Roster:
         """The roster of a sound state, recovered where a change had failed; refused where that is not possible."""
 
-    def only_enqueues(self, submission: Submission) -> bool:
-        """Whether accepting this only puts it into a queue, for which there is ``enqueue``."""
+    def enqueue(self, submission: Submission) -> bool:
+        """Accept one payload in a way that no interrupt can harm, if there is one: returns whether it did."""
         return False
-
-    def enqueue(self, submission: Submission) -> None:
-        """Accept one payload in a way that no interrupt can harm, where ``only_enqueues`` says so."""
-        raise NotImplementedError
 
     @abstractmethod
     def accept(self, submissions: Collection[Submission]) -> None:

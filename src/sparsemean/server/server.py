@@ -212,12 +212,12 @@ class Server:
         """
         with self._lock:
             rounds = self._rounds
-            if not (rounds.sound and rounds.only_enqueues(submission)):
+            if not rounds.sound or rounds.durable:
                 return None
             (answer,), new = self._judged(rounds.roster, [submission])
             self._came.notify_all()  # who wakes up and looks when this thread lets go of the lock
-            for each in new.values():
-                rounds.enqueue(each)
+            if new and not rounds.enqueue(submission):
+                return None
         self._count_refusals([answer])
         return answer
 
@@ -347,12 +347,12 @@ class Server:
         if undelivered and not roster.accepted:
             return undelivered.pop()
         roster.check_enough(least)
-        return self._end("close", interrupted)
+        return self._end("close", roster, interrupted)
 
     def skip_round(self) -> None:
         """End the round without an estimate; what nodes sent is still learnt, since they hold receipts for it."""
         interrupted = threading.Event()
-        self._tell(self._alone(lambda: self._end("skip", interrupted), interrupted))
+        self._tell(self._alone(lambda: self._end("skip", self._rounds.ready(), interrupted), interrupted))
 
     def _wait(self, wanted: int, deadline: float) -> None:
         round, seconds = self.round, min(deadline, threading.TIMEOUT_MAX)
@@ -367,10 +367,9 @@ class Server:
             if now != round:
                 raise WrongRound(f"round {round} was ended by another thread; the open round is {now}")
 
-    def _end(self, kind: Kind, interrupted: threading.Event) -> _Ended:
+    def _end(self, kind: Kind, roster: Roster, interrupted: threading.Event) -> _Ended:
         """End the round; ``server.local`` has the order that makes it safe."""
-        rounds, roster = self._rounds, self._rounds.ready()
-        round, came = roster.round, dict(roster.accepted)
+        rounds, round, came = self._rounds, roster.round, dict(roster.accepted)
         heard = len(roster.known.keys() | came.keys())
         if round == LAST_ROUND:
             raise InvalidInput(f"round {round} is the last that a payload can name; begin a new run")
@@ -458,7 +457,7 @@ def check_settings(run: Run, missing: str, durability: str, clip: Clip | None) -
         raise InvalidInput('missing="carry" needs a memory that stands in for absent nodes, such as PerNode()')
     if durability not in ("accept", "round"):
         raise InvalidInput(f'durability is "accept" or "round", got {durability!r}')
-    if clip is not None and run.scheme.encoder.facts.in_step:
+    if clip is not None and run.in_step:
         raise InvalidInput(f"{run.scheme.encoder!r} builds on what the server took, so it cannot be clipped")
 
 

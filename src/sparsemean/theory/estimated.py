@@ -190,8 +190,7 @@ def estimated_error(
 
 def error_terms(moments: Moments, share: float, own: Sums, cross: Sums) -> Sums:
     """A1 R1 + A2 R2 of each block, R1 and R2 estimated; ``own`` and ``cross`` are A1 and A2, here or over W²."""
-    r1, r2 = estimated_r1_r2(moments, share)
-    return own * r1 + cross * r2
+    return own * (share * (moments.q - moments.noise)) + cross * moments.r2
 
 
 def rounding_terms(moments: Moments, share: float, rounded: Sums) -> Sums:

@@ -13,7 +13,6 @@ from sparsemean.integrations.ray.pieces import UNCHANGED, Piece, Sent
 from sparsemean.integrations.ray.round_end import RoundEnd, check_summary, is_whole
 from sparsemean.payload import Payload
 from sparsemean.server.roster import Acceptance, Roster
-from sparsemean.wire.values import value_kind
 
 MOST = (1 << 63) - 1  # what a journal has room for
 
@@ -46,7 +45,7 @@ def opened_piece(roster: Roster, round: int, piece: Piece, lo: int, hi: int) -> 
     run, facts = roster.run, roster.run.scheme.encoder.facts
     check_acceptance(piece.acceptance, round, len(run.blocks))
     whose = f"the piece of node {piece.acceptance.receipt.node!r}"
-    if not isinstance(piece.afresh, bool) or (piece.afresh and not facts.in_step):
+    if not isinstance(piece.afresh, bool) or (piece.afresh and not run.in_step):
         raise sm.MalformedPayload(f"{whose} says afresh={piece.afresh!r}, which its encoder does not do")
     if not is_whole(piece.choice, UNCHANGED, len(run.encoders) - 1) or not isinstance(piece.sent, tuple):
         raise sm.MalformedPayload(f"{whose} is of encoder {piece.choice!r}, and the run has {len(run.encoders)}")
@@ -54,7 +53,7 @@ def opened_piece(roster: Roster, round: int, piece: Piece, lo: int, hi: int) -> 
     if (piece.choice == UNCHANGED and not facts.skips) or len(piece.sent) != len(parts):
         raise sm.MalformedPayload(f"{whose} has {len(piece.sent)} parts, other than its encoder makes")
     for layout, sent in zip(parts, piece.sent, strict=True):
-        _check_sent(sent, whose, layout.fixed, layout.count, value_kind(run.scheme.values).dtype, lo, hi)
+        _check_sent(sent, whose, layout.fixed, layout.count, run.value_kind.dtype, lo, hi)
     payload = piece.payload(run, lo, hi)
     for part in () if payload is None else payload.parts:
         if part.coordinates.size != part.values.size:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 
 import numpy as np
 
 import sparsemean as sm
-from sparsemean._types import Doubles
+from sparsemean._types import Counts, Doubles
 from sparsemean.decoding.decoders import Belief
 from sparsemean.decoding.quality import Quality
 from sparsemean.integrations.ray.pieces import pieces
@@ -36,7 +37,6 @@ class ShardedRounds(Rounds):
         self._sharding = sharding
         self._shards: Shards | None = shards
         self._node_bytes = max(state.node_bytes for state in shards.agree())
-        self._known = False
         self._learn_state(shards)
 
     @property
@@ -57,11 +57,14 @@ class ShardedRounds(Rounds):
         except (ValueError, TypeError, KeyError) as wrong:
             raise ShardLost(f"shard 0 answered roll() with a malformed state: {wrong}; make the call again") from None
         roster.accepted = {each.receipt.node: each for each in accepted}
-        self.roster, self.assessment, self._known = roster, assessment, True
+        self.roster, self.assessment, self.sound = roster, assessment, True
 
-    @property
-    def sound(self) -> bool:
-        return self._shards is None or (self._known and self._shards.sound)
+    @contextmanager
+    def _asking(self) -> Iterator[Shards]:
+        """The shards; after an answer that is an error, or cannot be right, they have to agree first."""
+        self.sound = False
+        yield self.shards
+        self.sound = True
 
     @property
     def durable(self) -> bool:
@@ -74,7 +77,6 @@ class ShardedRounds(Rounds):
     def ready(self) -> Roster:
         shards = self.shards
         if not self.sound:
-            self._known = False  # until the front knows what the shards have agreed on
             shards.agree()
             self._learn_state(shards)
         return self.roster
@@ -84,43 +86,49 @@ class ShardedRounds(Rounds):
             return
         entries = [Entry(*self.roster.acceptance(each), each.payload) for each in submissions]
         run, bounds = self._sharding.run, self._sharding.bounds
-        self.shards.accept(self.roster.round, [pieces(run, bounds, entry) for entry in entries])
-        for entry in entries:
-            self.roster.accepted[entry.acceptance.receipt.node] = entry.acceptance
+        with self._asking() as shards:
+            shards.accept(self.roster.round, [pieces(run, bounds, entry) for entry in entries])
+            for entry in entries:
+                self.roster.accepted[entry.acceptance.receipt.node] = entry.acceptance
 
     def prepare(self, kind: Kind) -> Prepared:
-        self._known = False  # an answer that cannot be right means that the shards have to agree again
-        summary, weights = self.shards.summary(self.roster.accepted), self.roster.weights()
-        self._known = True
-        quality = (
-            Quality() if kind == "skip" else self.assessment.quality(summary, np.sum(list(weights.values()), axis=0))
-        )
-        return Prepared(kind, summary, quality, weights)
+        with self._asking() as shards:
+            summary = shards.summary(self.roster.accepted)
+        weights, beliefs = self.roster.weights(), self.assessment.beliefs(summary)
+        if kind == "skip":
+            return Prepared(kind, summary, Quality(), beliefs, weights)
+        total = np.sum(list(weights.values()), axis=0)
+        return Prepared(kind, summary, self.assessment.quality(summary, beliefs, total), beliefs, weights)
 
     def end(self, prepared: Prepared, most_nodes: int) -> tuple[sm.Estimate | None, str | None]:
         roster, estimate, warning = self.roster, None, None
-        self._known = False
-        self.shards.end(prepared.kind, prepared.summary, most_nodes)
-        if prepared.kind == "close":
-            try:
-                found = self.shards.result(roster.round, tuple(roster.accepted))
-            except ShardLost as lost:
-                raise ShardLost(
-                    f"{lost}. Round {roster.round} has ended in the shards; with a journal, last_estimate() has its "
-                    "estimate"
-                ) from lost
-            warning = self.assessment.divergence(prepared.quality)
-            estimate = estimate_of(roster, prepared.quality, found.mean, found.counts)
-        self.assessment.learn(prepared.summary)
-        for node in roster.hear(most_nodes):
-            roster.forget(node)
-        roster.next_round()
-        self._known = True
+        with self._asking() as shards:
+            shards.end(prepared.kind, prepared.summary, most_nodes)
+            if prepared.kind == "close":
+                mean, counts = self._ended(shards)
+                warning = self.assessment.divergence(prepared.quality)
+                estimate = estimate_of(roster, prepared.quality, mean, counts)
+            self.assessment.learn(prepared.beliefs)
+            for node in roster.hear(most_nodes):
+                roster.forget(node)
+            roster.next_round()
         return estimate, warning
 
+    def _ended(self, shards: Shards) -> tuple[Doubles, Counts]:
+        """Mean and counts of the round that has just ended in the shards."""
+        try:
+            found = shards.result(self.roster.round, tuple(self.roster.accepted))
+        except ShardLost as lost:
+            raise ShardLost(
+                f"{lost}. Round {self.roster.round} has ended in the shards; with a journal, last_estimate() has its "
+                "estimate"
+            ) from lost
+        return found.mean, found.counts
+
     def forget(self, node: str) -> None:
-        self.shards.forget(self.roster.round, node)
-        self.roster.forget(node)
+        with self._asking() as shards:
+            shards.forget(self.roster.round, node)
+            self.roster.forget(node)
 
     def expected(self, node: str) -> Doubles:
         return self.shards.remembered(node)
@@ -137,4 +145,4 @@ class ShardedRounds(Rounds):
     def close(self) -> None:
         if self._shards is not None:
             self._shards.stop()
-        self._shards = None
+        self._shards, self.sound = None, True

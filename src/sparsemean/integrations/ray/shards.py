@@ -38,8 +38,8 @@ log = logging.getLogger("sparsemean.ray")
 class Shards:
     """The actors of a server, asked at once; every reply is checked, and one that cannot be right is a ``ShardLost``.
 
-    ``sequence`` is the last record that all shards have confirmed. ``sound`` is False while a change is under way, and
-    after one that failed, until ``agree`` has brought all shards to one state.
+    ``sequence`` is the last record that all shards have confirmed. After a change that failed, ``agree`` brings all
+    shards to one state.
     """
 
     def __init__(self, sharding: Sharding, options: Mapping[str, Any], timeout: float) -> None:
@@ -51,7 +51,7 @@ class Shards:
         self._finite = replies.bounded(sharding.run)
         made: Any = ray.remote(Shard).options(**chosen)
         self.actors: list[Any] = [made.remote(sharding, number) for number in range(sharding.shards)]
-        self.sequence, self.sound = -1, False
+        self.sequence = -1
         self._round: int | None = None  # the open round, once the shards have agreed on one
         self._under_way = 0  # records of the change that some shards may have made, and others not
         self._ending = False  # whether that change ends the round
@@ -114,12 +114,12 @@ class Shards:
         self._change("forget", [(self.sequence, round, node)] * len(self.actors), 1)
 
     def _change(self, method: str, arguments: Sequence[tuple[Any, ...]], records: int) -> None:
-        self.sound, self._under_way = False, records
+        self._under_way = records
         _all_of(self._asked(method, arguments, _done))
         self._changed(records)
 
     def _changed(self, records: int) -> None:
-        self.sequence, self.sound, self._under_way, self._ending = self.sequence + records, True, 0, False
+        self.sequence, self._under_way, self._ending = self.sequence + records, 0, False
 
     def summary(self, accepted: Mapping[str, Acceptance]) -> Summary:
         """Summary of the open round over all ranges; ``accepted`` are those who came."""
@@ -139,7 +139,7 @@ class Shards:
 
     def end(self, kind: Kind, summary: Summary, most_nodes: int) -> None:
         """End the round in all shards."""
-        self.sound, self._under_way, self._ending = False, 1, True
+        self._under_way, self._ending = 1, True
         self._end(RoundEnd(self.sequence, kind, summary, most_nodes))
         self._changed(1)
         self._round = None if self._round is None else self._round + 1
@@ -237,7 +237,7 @@ class Shards:
         if len({(state.round, state.sequence) for state in states}) > 1:
             raise ShardLost(f"the shards do not come to one state, but to {states!r:.300}; {self._remedy}")
         self.sequence, self._round = shortest, newest
-        self.sound, self._under_way, self._ending = True, 0, False
+        self._under_way, self._ending = 0, False
         return states
 
     def _status(self, _: int, reply: Any) -> Status:

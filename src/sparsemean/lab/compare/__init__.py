@@ -12,7 +12,6 @@ __all__ = [
     "VectorCorrelation",
     "advice",
     "compare",
-    "likeness",
     "scheme_within",
     "vector_correlation",
 ]
