@@ -1,4 +1,4 @@
-"""Trees: state as plain values and arrays, which can be written down."""
+"""State trees: state as nested dicts and lists of plain values and arrays, which a journal can write."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decoders: totals of a round → mean of what was not expected (of everything, where there is no memory)."""
+"""Decoders: totals of a round → mean innovation (of the vectors themselves, where there is no memory)."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ class RoundTotals:
         of_class: int = 0,
         blend: Blend | None = None,
     ) -> None:
-        """Many nodes at once, each with one seeded sample, all of one size and scale. O(nk), block by block."""
+        """Many nodes at once, each with one seeded sample, all of one size and scale. O(nk), tile by tile."""
         samples = [part.where for part in parts if isinstance(part.where, Sample)]
         self.class_nodes[of_class] += np.count_nonzero(weights > 0, axis=0)
         for weight in weights:

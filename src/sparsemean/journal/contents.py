@@ -1,4 +1,4 @@
-"""What is in a journal, and whether it is whole; for people, and without disturbing the server that writes it."""
+"""Read-only view of a journal for ``sparsemean inspect`` and ``verify``; its server may be running."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def _faults_of(path: Path, head: int | None, found: list[str]) -> None:
 
 
 def _look(found: list[str], at: Callable[[], Result]) -> Result | None:
-    """What is there; where it cannot be read, the reason is among what was found, once."""
+    """Return what ``at`` returns; an error of ours is appended to ``found``, once, and None returned."""
     try:
         with readable("the journal"):
             return at()
@@ -159,7 +159,7 @@ def _record_faults(record: Record, before: Record | None) -> Iterator[str]:
 
 @contextmanager
 def _moment(path: Path) -> Iterator[tuple[Log, int | None, bytes | None]]:
-    """The log, the record that ended a round last, and the state after it if there is one, all at one moment."""
+    """A consistent snapshot: the log, the last end record, and the bytes of the state after it."""
     if not (path / NAME).is_file():
         if path.is_dir():
             check_no_state(path)
@@ -188,7 +188,7 @@ def _read(blob: bytes, what: str) -> Tree:
 
 
 def journals(folder: Path) -> list[Path]:
-    """The folder itself or, where shards of a server have a journal each in it, those."""
+    """The folder itself, or the journals of a RayServer's shards within it."""
     return sorted(folder.glob("shard-*/")) or [folder]
 
 

@@ -38,7 +38,7 @@ def check_no_state(folder: Path) -> None:
 
 
 def state_bytes(folder: Path, sequence: int) -> bytes | None:
-    """The state after the round that this record ended; it may still lie aside."""
+    """Bytes of the state after the round that this record ended; a crash may have left it under its temporary name."""
     with guarded("read"):
         for suffix in (STATE, ASIDE):
             with suppress(FileNotFoundError):
@@ -54,13 +54,13 @@ def keep_damaged(folder: Path) -> None:
 
 
 def inode(folder: Path) -> tuple[int, int]:
-    """What a folder is known by, whatever its name."""
+    """Device and inode of a folder, which stay the same when it is renamed."""
     found = folder.stat()
     return found.st_dev, found.st_ino
 
 
 def sync_folder(folder: Path) -> None:
-    """Make the names in it safe."""
+    """fsync a folder, so that the names of new files in it survive a power cut."""
     file = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(file)

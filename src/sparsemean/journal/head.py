@@ -23,7 +23,7 @@ COUNT = 40  # bits
 
 
 def noted_head(folder: Path) -> int | None:
-    """The number of the last record that was safe, −1 before the first; None where there is no head."""
+    """Number of the last synced record, −1 before the first; None where there is no head."""
     with guarded("read"):
         try:
             held = (folder / NAME).read_bytes()
@@ -49,7 +49,7 @@ class Head:
         self.note(sequence)
 
     def note(self, sequence: int) -> None:
-        """This record is safe, and all before it: one store, which a crash finds done or not."""
+        """Note that all records up to this one are synced: one 8-byte store, so a crash finds it done or not."""
         self._word[0] = _word(sequence + 1)
 
 

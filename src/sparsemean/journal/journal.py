@@ -93,7 +93,7 @@ class Journal:
         self._syncing: threading.Thread | None = None
 
     def _bind(self, binding: dict[str, Any]) -> int:
-        """Note what the journal belongs to, where it is new; the version it was written by."""
+        """Note what a new journal belongs to; returns the version it was written by."""
         found = self._log.facts().get(BINDING)
         if found is None:
             with self._log.change(durable=True):
@@ -103,7 +103,7 @@ class Journal:
         return version
 
     def _opened_head(self, lost: bool) -> Head:
-        """The head; what it shows to be missing from the log is told, and is forgotten by it then."""
+        """Open the head, and log a warning for records that it knows and the log has lost."""
         last = self._last()
         try:
             noted = noted_head(self._folder)
@@ -135,11 +135,11 @@ class Journal:
 
     @property
     def shelf(self) -> Shelf:
-        """Where rows of memory stand."""
+        """Where the memory keeps its rows."""
         return self._shelf
 
     def recovered(self) -> Recovered:
-        """What to go on from, with a new shelf."""
+        """What to rebuild the state from, with a new shelf for rows."""
         end = self._log.last(ENDS)
         self._join()
         self._check_folder()
@@ -218,13 +218,13 @@ class Journal:
         self._clean(sequence)
 
     def _name_state(self, end: int | None) -> None:
-        """Give the state after the last round that ended its name, if it still lies aside; or do so later."""
+        """Rename the state after the last round from its temporary name; an error is repaired at the next opening."""
         if end is not None:
             with suppress(OSError):
                 self._aside(end).replace(self._state(end))
 
     def _clean(self, end: int | None) -> None:
-        """Remove states of rounds that did not end, and of earlier ones; what cannot be removed now can be later."""
+        """Remove states other than the last one; what cannot be removed now is removed later."""
         with suppress(OSError):
             for path in self._folder.iterdir():
                 named = STATES.fullmatch(path.name)
@@ -232,7 +232,7 @@ class Journal:
                     path.unlink()
 
     def settled(self) -> None:
-        """The rows are written; now and then they are synced, meanwhile."""
+        """Rows are written: start a sync of them in the background once enough has changed."""
         self._shelf.rest()
         if self._unsynced > UNSYNCED and self._syncing is None:
             self._started, self._unsynced = Synced(self._sequence, self._shelf.lengths()), 0
@@ -270,7 +270,7 @@ class Journal:
             raise DamagedJournal(f"{self._state(sequence)}: {error}; restore a copy of the journal") from None
 
     def _check_folder(self) -> None:
-        """The lock is on a folder, and all else goes by its name: it must still be the same one."""
+        """Refuse if the path now names another folder than the one that is locked."""
         with guarded("found again"):
             if inode(self._folder) != self._inode:
                 raise JournalError(f"{self._folder} is another folder than before; move it back, or make a new server")

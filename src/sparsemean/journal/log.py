@@ -102,7 +102,7 @@ class Log:
         return 0 if FAILURES in self.facts() else self._lost
 
     def close(self) -> None:
-        """Give the files back."""
+        """Close the database."""
         self._database.close()
 
     @contextmanager
@@ -118,7 +118,7 @@ class Log:
 
     @contextmanager
     def change(self, durable: bool) -> Iterator[None]:
-        """All that is done within is done together or not at all; ``durable``: it also survives a power cut."""
+        """One transaction; ``durable``: it is synced, and survives a power cut."""
         self.settle()
         with guarded("written"):
             try:
@@ -167,7 +167,7 @@ class Log:
         self._add_pieces("payloads", record.sequence, [record.payload])
 
     def add_changes(self, sequence: int, pieces: Sequence[bytes | memoryview]) -> None:
-        """Keep what a round writes into rows."""
+        """Append what a round is going to write into rows."""
         self._add_pieces("changes", sequence, pieces)
 
     def _add_pieces(self, table: str, sequence: int, pieces: Iterable[bytes | memoryview]) -> None:
@@ -224,23 +224,23 @@ class Log:
             return int(size)
 
     def drop_records(self, before_round: int) -> None:
-        """Forget what happened before this round."""
+        """Delete records of earlier rounds."""
         old = "SELECT sequence FROM records WHERE round < ?"
         self._database.execute(f"DELETE FROM payloads WHERE sequence IN ({old})", (before_round,))
         self._database.execute("DELETE FROM records WHERE round < ?", (before_round,))
 
     def drop_after(self, sequence: int) -> None:
-        """Forget what happened after this record; a round that ended stays ended."""
+        """Delete records of the open round after this one."""
         late = "sequence > max(?, (SELECT coalesce(max(sequence), -1) FROM records WHERE kind IN ('close', 'skip')))"
         self._database.execute(f"DELETE FROM payloads WHERE {late}", (sequence,))
         self._database.execute(f"DELETE FROM records WHERE {late}", (sequence,))
 
     def drop_changes(self, up_to: int) -> None:
-        """Forget what rounds wrote into rows that are safe by now."""
+        """Delete changes of rows that are synced."""
         self._database.execute("DELETE FROM changes WHERE sequence <= ?", (up_to,))
 
     def integrity(self) -> list[str]:
-        """What SQLite finds wrong with its own file."""
+        """Findings of SQLite's integrity check."""
         with readable(NAME):
             found = [line for (line,) in self._database.execute("PRAGMA integrity_check").fetchall()]
             return [] if found == ["ok"] else [f"{NAME}: {line}" for line in found]
@@ -276,7 +276,7 @@ def readable(what: str) -> Iterator[None]:
 
 @contextmanager
 def guarded(done: str) -> Iterator[None]:
-    """Errors of files and of the database become ours."""
+    """Raise errors of files and of SQLite as JournalError or DamagedJournal."""
     try:
         yield
     except sqlite3.ProgrammingError as error:

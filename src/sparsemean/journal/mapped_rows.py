@@ -1,4 +1,4 @@
-"""Rows in files that are mapped into memory: the system keeps of them what fits, and the rest on the disk."""
+"""Rows in memory-mapped files: the page cache holds what fits, the disk the rest."""
 
 from __future__ import annotations
 
@@ -40,18 +40,18 @@ class MappedShelf(Shelf):
         return {section.path.name: section.bytes for section in self._sections}
 
     def sync(self) -> None:
-        """Wait until all that was written is on the disk."""
+        """Sync all rows to the disk."""
         for section in self._sections:
             section.sync()
 
     def rest(self) -> None:
-        """Let the system take back the memory of rows, if that is much; they stay in its cache while there is room."""
+        """Unmap pages of rows if there are many; they stay in the page cache while there is room."""
         if sum(section.bytes for section in self._sections) > RESIDENT:
             for section in self._sections:
                 section.rest()
 
     def close(self) -> None:
-        """Give the files back; rows that are still in use stay readable."""
+        """Close the files; rows that are still referenced stay readable."""
         for section in self._sections:
             section.close()
         self._sections = []
@@ -84,7 +84,7 @@ class RowLayout:
             self.row_bytes += math.ceil(dtype.itemsize * math.prod(shape) / ALIGNED) * ALIGNED
 
     def tree(self) -> dict[str, Tree]:
-        """All of it, to be written down."""
+        """The layout as a state tree."""
         return {
             "names": list(self._fields),
             "types": [kind for kind, _ in self._fields.values()],
@@ -93,7 +93,7 @@ class RowLayout:
 
     @staticmethod
     def of_tree(tree: Tree) -> RowLayout:
-        """What ``tree`` wrote."""
+        """The layout that ``tree()`` returned."""
         shapes = branch(tree, "shapes")
         sizes = [tuple(shape.tolist()) for shape in shapes] if isinstance(shapes, list) else []  # type: ignore[union-attr]
         fields = zip(names_in(tree, "names"), names_in(tree, "types"), sizes, strict=True)

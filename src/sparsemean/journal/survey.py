@@ -1,4 +1,4 @@
-"""A look at a journal before it is opened: whose it is, and whether something was lost. Nothing is written."""
+"""Read-only check of a journal before it is opened: whose it is, and whether something was lost."""
 
 from __future__ import annotations
 

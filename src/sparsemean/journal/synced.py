@@ -1,4 +1,4 @@
-"""Rows that are safe on the disk: the log no longer holds what wrote them, so that their files must not be lost."""
+"""Which rows are synced: the log has dropped their changes, so their files must not be lost or cut."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class Synced:
 
     @classmethod
     def noted(cls, log: Log) -> Synced:
-        """As a log has it; before the first sync, every change is still in the log."""
+        """Read from the log; before the first sync, every change is still in the log."""
         return cls(**json.loads(log.facts().get(NAME, "{}")))
 
     def note(self, log: Log) -> None:
-        """As part of the change that is under way."""
+        """Write to the log, within the current transaction."""
         log.note(NAME, json.dumps({"sequence": self.sequence, "files": self.files}))
 
     def lost(self, folder: Path) -> Iterator[str]:

@@ -24,7 +24,7 @@ def estimate_tree(estimate: Estimate | None) -> Tree:
 
 
 def estimate_in(tree: Tree) -> Estimate | None:
-    """The estimate again."""
+    """The estimate that ``estimate_tree`` wrote."""
     if tree is None:
         return None
     found = branch(tree, "correlation")

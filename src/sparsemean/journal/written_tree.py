@@ -26,7 +26,7 @@ TYPES = {name: np.dtype(name) for name in ("|u1", "<i4", "<i8", "<f4", "<f8")}
 
 
 def written(tree: Tree) -> list[bytes | memoryview]:
-    """The pieces that, one after the other, are the tree as bytes."""
+    """The tree as bytes, in pieces to be written one after the other."""
     arrays: list[Array] = []
     shape = json.dumps(_shape(tree, arrays), separators=(",", ":")).encode()
     length = START.size + len(shape)

@@ -1,4 +1,4 @@
-"""A memory of every node and of all together: each helps where the other knows little."""
+"""Hybrid memory: each node's last values and the average over nodes, mixed by least squares."""
 
 from __future__ import annotations
 
@@ -143,10 +143,10 @@ class _Both(MemoryState):
         return replace(part, where=part.coordinates[kept], values=part.values[kept])
 
     def _fit(self, node: str, weight: Doubles, part: Part) -> None:
-        at, layer = part.coordinates, self._blocks.of(part.coordinates)
-        x, c, last = (weight[layer] * each for each in (part.values, self._common[at], self._last.expected(node, at)))
+        at, block = part.coordinates, self._blocks.of(part.coordinates)
+        x, c, last = (weight[block] * each for each in (part.values, self._common[at], self._last.expected(node, at)))
         heard = np.broadcast_to(self._heard.expected(node, at), at.shape)
-        self._sums += products(layer, weight.size, x, c, np.broadcast_to(last, at.shape), heard, ROUNDING)
+        self._sums += products(block, weight.size, x, c, np.broadcast_to(last, at.shape), heard, ROUNDING)
 
     def _fit_of(self, alike: Sequence[tuple[str, Doubles, Part]]) -> Doubles:
         nodes, weights, parts = zip(*alike, strict=True)

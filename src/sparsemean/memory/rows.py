@@ -70,7 +70,7 @@ def put(row: Row, at: Ints | slice, entries: Row) -> None:
 
 
 def clear(row: Row) -> None:
-    """Forget all of it."""
+    """Set all entries to 0."""
     for array in row.arrays.values():
         array[...] = 0
 
@@ -123,7 +123,7 @@ class Section(ABC):
 
     @abstractmethod
     def release(self, place: int) -> None:
-        """The place is free again."""
+        """Free a place."""
 
     @abstractmethod
     def restore(self, places: Iterable[int]) -> None:
@@ -131,7 +131,7 @@ class Section(ABC):
 
     @abstractmethod
     def attach(self, place: int, row: Row) -> None:
-        """Let the row's arrays be those that stand at this place."""
+        """Set the row's arrays to those at this place."""
 
     @abstractmethod
     def renew(self, place: int, row: Row) -> None:

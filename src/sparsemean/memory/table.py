@@ -22,7 +22,7 @@ SEEN = "seen"  # the array of a row that says when it was last written: round + 
 
 
 class RowTable(MemoryState):
-    """Rows by node. ``_present`` sums the rows of those in the round, ``_everyone``, where asked for, all alike.
+    """Rows by node. ``_present`` sums the rows of those in the round with their weights, ``_everyone`` all rows.
 
     ``learn`` computes what rows will hold and leaves them as they are; ``settle`` writes it into them. So whoever keeps
     rows on a disk can first make sure that the change is known there.
@@ -187,7 +187,7 @@ class RowTable(MemoryState):
         return None, np.empty(0)
 
     def _replace(self, alike: Sequence[tuple[Arrival, Sample, Array]]) -> None:
-        """Samples of one size, all at once and block by block."""
+        """Changes by samples of one size, carried into the sums all at once, tile by tile."""
         nodes, samples, values = [each[0].node for each in alike], [each[1] for each in alike], [e[2] for e in alike]
         rows = [self._rows[node] for node in nodes]
         none, columns = np.zeros(len(self._blocks.sizes)), self._sums()

@@ -147,7 +147,7 @@ def roll(reply: object, round: int, blocks: int) -> tuple[Tree, list[Acceptance]
 
 
 def _check_state(state: dict[str, Any], blocks: int) -> None:
-    """The shapes that ``Rounds.restore`` takes for granted."""
+    """The shapes that ``Roster.restore`` and ``Assessment.restore`` takes for granted."""
     known, basis, closed = (state.get(name) for name in ("known", "basis", "closed"))
     if not (isinstance(known, dict) and isinstance(basis, dict) and isinstance(closed, dict)):
         raise ValueError("a roll without what is known of nodes")
@@ -173,7 +173,7 @@ def _check_state(state: dict[str, Any], blocks: int) -> None:
 
 
 def digest(reply: object) -> str:
-    """Some letters."""
+    """A digest: some letters."""
     if not isinstance(reply, str) or not reply:
         raise ValueError(f"{_named(reply)}, no digest")
     return reply

@@ -47,7 +47,7 @@ class ShardedRounds(Rounds):
         return self._shards
 
     def _learn_state(self, shards: Shards) -> None:
-        """Know what the shards have agreed on."""
+        """Restore roster and assessment from what the shards have agreed on."""
         state, accepted = shards.roll()
         run = self._sharding.run
         roster, assessment = Roster(run, self._sharding.missing, self._sharding.round), Assessment(run)

@@ -145,7 +145,7 @@ class Shards:
         self._round = None if self._round is None else self._round + 1
 
     def _end(self, ending: RoundEnd) -> None:
-        """Where a disk is full, nothing has happened if it is so for all; else those that could wait for the others."""
+        """End the round in every shard; where some disks are full and others not, retry until all have ended it."""
         latest = time.monotonic() + self._timeout
         while True:
             answers = self._asked("end", [(ending,)] * len(self.actors), _done)
@@ -167,7 +167,7 @@ class Shards:
         return self._result(round, nodes, replies.last_estimate)
 
     def _result(self, round: int, nodes: tuple[str, ...], check: Callable[..., Any]) -> sm.Estimate | None:
-        """One range after the other: only one of them is under way."""
+        """Ask one shard after the other, so that only one range is in flight."""
         mean, counts = np.empty(self._sharding.run.dim), np.empty(self._sharding.run.dim, np.int32)
         most = len(nodes) * max(map(len, self._sharding.run.layouts))
         whole: sm.Estimate | None = None
