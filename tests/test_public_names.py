@@ -147,3 +147,9 @@ def test_whatever_a_package_of_members_exports_can_be_read_back():
     members = {kind.__name__ for kind in kinds if issubclass(kind, sm.Encoder | sm.Decoder | sm.Memory)}
     assert {"RandK", "Spatial", "PerNode"} < members
     assert members - {"Encoder", "Decoder", "Memory"} <= _known_members().keys()
+
+
+def test_a_formula_that_was_renamed_is_found_by_its_former_name():
+    with pytest.warns(DeprecationWarning, match="shrunk_correlation"):
+        assert vars(sm)["theory"].shrunk_likeness is sm.theory.shrunk_correlation
+    assert not hasattr(sm.theory, "nothing_of_that_name")

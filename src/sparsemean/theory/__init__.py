@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
+from typing import TYPE_CHECKING
+
 from .budget import share_for_error
 from .convergence import distance_bound, learning_rate_limit
 from .correlation import correlation, ratio_range
@@ -43,3 +46,12 @@ __all__ = [
     "temporal_mse",
     "weights",
 ]
+
+if not TYPE_CHECKING:  # or every name would seem to be there
+
+    def __getattr__(name: str) -> object:
+        """Former names, for programs written before."""
+        if name == "shrunk_likeness":
+            warnings.warn("theory.shrunk_likeness is now theory.shrunk_correlation", DeprecationWarning, stacklevel=2)
+            return shrunk_correlation
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
