@@ -206,3 +206,26 @@ def test_the_example_vectors_are_what_the_checks_need() -> None:
     assert 0.2 < r2 / r1 < 5
     assert np.all(vectors[:, -1] == 0)
     assert np.all(vectors[:, :-1] != 0)
+
+
+@dataclass(frozen=True)
+class Jumbled(sm.Encoder):
+    """Lists two coordinates, the larger one first."""
+
+    @property
+    def facts(self) -> EncoderFacts:
+        return EncoderFacts(raw=True, uniform=False, unbiased=False)
+
+    def layout(self, dim: int) -> tuple[Layout, ...]:
+        return (Layout("listed", 2),)
+
+    def omega(self, dim: int) -> None:
+        return None
+
+    def encode(self, vector: Floats, key: Key, state: State) -> Payload:
+        return Payload((Part(np.array([3, 1]), vector[[3, 1]]),))
+
+
+def test_coordinates_that_an_encoder_lists_out_of_order_are_refused() -> None:
+    with pytest.raises(sm.InvalidInput, match="out of order; sort them"):
+        sm.Client(sm.Run(sm.Scheme(Jumbled()), 5), "a").encode(np.arange(5.0), 0)

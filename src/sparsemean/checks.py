@@ -26,7 +26,6 @@ from sparsemean.sampling import Key
 from sparsemean.schemes import Scheme
 from sparsemean.server import Server
 from sparsemean.simulation import play_round
-from sparsemean.wire.values import value_kind
 
 Z = 4.5
 
@@ -102,8 +101,15 @@ def check_bytes(scheme: Scheme, vectors: Doubles) -> None:
         exact = len(blob) == run.payload_bytes if run.payload_fixed else len(blob) <= run.payload_bytes
         _require(exact, f"{len(blob)} bytes where payload_bytes says {run.payload_bytes}")
         payload = codec.read_payload(run, client.node, *codec.open_frame(run, client.node, blob))
-        if value_kind(scheme.values).exact:
+        if run.value_kind.exact:
             _require(codec.pack(run, client.node, 5, payload) == blob, "unpacking and packing again changes the bytes")
+            state = client.encoder.start(run.dim) if isinstance(client.encoder, Stateful) else {}
+            made = client.encoder.encode(vector, run.key(client.node, 5), state)
+            _require((made is None) == (payload is None), "the bytes say 'unchanged' where the encoder does not")
+            if made is not None and payload is not None:
+                sent, came = made.dense(run.dim), payload.dense(run.dim)
+                same = np.allclose(sent, came, rtol=0.0, atol=1e-6 * float(np.abs(sent).max()))  # float32 has 6e-8
+                _require(same, "the bytes come back as another vector than the payload stands for")
 
 
 def check_refusals(scheme: Scheme, vectors: Doubles) -> None:

@@ -7,7 +7,7 @@ from sparsemean.decoding import Belief, Decoder, RoundTotals
 from sparsemean.encoders import Encoder, EncoderFacts, State, Stateful
 from sparsemean.memory import Arrival, Memory, MemoryFacts, MemorySpec, MemoryState
 from sparsemean.payload import Blocks, Layout, Part, Payload
-from sparsemean.sampling import Key, words
+from sparsemean.sampling import Key, coordinates, words
 from sparsemean.state_tree import Tree, array_in, branch
 
 __all__ = [
@@ -34,5 +34,6 @@ __all__ = [
     "Tree",
     "array_in",
     "branch",
+    "coordinates",
     "words",
 ]

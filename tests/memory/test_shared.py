@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ import pytest
 import sparsemean as sm
 from sparsemean import theory
 from sparsemean._types import Doubles
+from sparsemean.memory import Memory, MemoryFacts, MemorySpec, MemoryState
 
 
 def play(server: sm.Server, vectors: Doubles, rounds: int) -> list[sm.Estimate]:
@@ -91,3 +93,28 @@ def test_ten_nodes_and_a_hundredth_diverge_and_a_tenth_with_max_does_not() -> No
     assert np.sum((diverging[-1].mean - truth) ** 2) > 1e10 * np.sum(truth**2)
     settling = play(shared(50, "max", 500), vectors, 30)
     assert np.sum((settling[-1].mean - truth) ** 2) < 0.05 * np.sum(truth**2)
+
+
+@dataclass(frozen=True)
+class Faded(Memory):
+    """Half of the last estimate; a quarter of its squared error comes back."""
+
+    feedback: float
+
+    @property
+    def facts(self) -> MemoryFacts:
+        return MemoryFacts(needs_raw=True, feedback=self.feedback)
+
+    def start(self, spec: MemorySpec) -> MemoryState:
+        return sm.Shared().start(spec)
+
+
+@pytest.mark.parametrize(("feedback", "warns"), [(0.0, False), (0.25, False), (1.0, True)])
+def test_a_memory_of_your_own_that_feeds_errors_back_is_warned_of(feedback: float, warns: bool) -> None:
+    run = sm.Run(sm.Scheme(sm.RandK(10), memory=Faded(feedback)), 25)  # d/k − 1 over n: 1.5 for one node
+    server = sm.Server(run)
+    server.accept("a", sm.Client(run, "a").encode(np.ones(25), 0))
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        server.close_round()
+    assert any(issubclass(each.category, sm.DivergenceWarning) for each in seen) == warns

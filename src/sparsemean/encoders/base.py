@@ -19,7 +19,8 @@ class EncoderFacts:
     """What holds for every payload of an encoder.
 
     - ``raw``: the values are x at their coordinates, so a memory may be subtracted from them
-    - ``uniform``: every coordinate is sent with probability exactly k/d, nodes independently, so Spatial may reweight
+    - ``uniform``: every coordinate is sent with probability exactly k/d, nodes independently, so Spatial may reweight;
+      ``Estimate.error_se`` takes coordinates of one node as drawn nearly independently of each other, too
     - ``unbiased``: the expectation of the payload's vector is x
     - ``offset``: the values are differences to a state that node and server both keep
     - ``skips``: a node may send a header alone, meaning "as the server remembers me"

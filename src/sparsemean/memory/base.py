@@ -112,6 +112,8 @@ class MemoryFacts:
     - ``adds_offset``: it keeps the state that a Difference encoder builds on
     - ``verbatim``: what it remembers of a node is what the node last sent, as it was
     - ``forgets``: what has grown old is as if it had never been sent
+    - ``feedback``: which part of the estimate's squared error comes back in what it expects of all nodes; where the
+      decoder multiplies that by more than its inverse, the server warns that the memory will diverge
     """
 
     needs_raw: bool = False
@@ -119,6 +121,7 @@ class MemoryFacts:
     adds_offset: bool = False
     verbatim: bool = False
     forgets: bool = False
+    feedback: float = 0.0
 
     @property
     def stands_in(self) -> bool:

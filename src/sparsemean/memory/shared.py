@@ -21,7 +21,7 @@ class Shared(Memory):
 
     @property
     def facts(self) -> MemoryFacts:
-        return MemoryFacts(needs_raw=True)
+        return MemoryFacts(needs_raw=True, feedback=1.0)
 
     def start(self, spec: MemorySpec) -> MemoryState:
         return _Previous(np.zeros(spec.blocks.dim))

@@ -8,7 +8,6 @@ from sparsemean._types import Doubles
 from sparsemean.decoding.decoders import Belief
 from sparsemean.decoding.quality import Quality, innovation_correlation, quality
 from sparsemean.decoding.summary import Summary
-from sparsemean.memory import Shared
 from sparsemean.run import Run
 from sparsemean.state_tree import Tree, array_in, branch
 
@@ -47,11 +46,12 @@ class Assessment:
 
     def divergence(self, found: Quality) -> str | None:
         """A warning, once, where a shared memory feeds its own error back faster than it learns."""
-        if self._warned or found.feedback < 1 or not isinstance(self._run.scheme.memory, Shared):
+        feedback = self._run.scheme.memory.facts.feedback * found.feedback
+        if self._warned or feedback < 1:
             return None
         self._warned = True
         return (
-            f"the shared memory multiplies its own error by {found.feedback:.3g} each round and will diverge; "
+            f"the shared memory multiplies its own error by {feedback:.3g} each round and will diverge; "
             "use memory=SharedStable(), a larger k, or more nodes"
         )
 

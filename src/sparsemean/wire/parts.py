@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from sparsemean._types import Floats
-from sparsemean.errors import MalformedPayload
+from sparsemean.errors import InvalidInput, MalformedPayload
 from sparsemean.payload import Layout, Part
 from sparsemean.payload.noise import Levels, Octaves
 from sparsemean.sampling import Key, sample_of
@@ -19,6 +19,8 @@ def pack(part: Part, layout: Layout, dim: int, kind: ValueKind, key: Key) -> byt
     own = key.child(layout.part)
     if layout.fixed:
         return kind.pack(part.values, own)
+    if np.any(np.diff(part.coordinates) <= 0):
+        raise InvalidInput("an encoder lists coordinates out of order; sort them, and the values with them")
     listed = coordinates.pack(part.coordinates, dim)
     if layout.where == "levelled":
         return listed + _pack_levelled(part.values, kind, own)

@@ -22,7 +22,6 @@ from sparsemean.lab.compare.budget import WHOLE_VECTORS, Budget, scheme_within
 from sparsemean.lab.compare.correlation import VectorCorrelation, vector_correlation
 from sparsemean.lab.tasks import StreamTask
 from sparsemean.lab.trace import Trace, play
-from sparsemean.memory import Shared
 from sparsemean.run import Run
 from sparsemean.schemes import Scheme, names
 from sparsemean.wire.values import LARGEST
@@ -205,9 +204,10 @@ def _played(work: Sequence[_Work], jobs: int) -> Iterator[Trace]:
 
 def _diverges(run: Run, nodes: int) -> bool:
     T, share = run.scheme.decoder.T(Belief(), nodes), run.share
-    if not isinstance(run.scheme.memory, Shared) or T is None or share is None:
+    feedback = run.scheme.memory.facts.feedback
+    if not feedback or T is None or share is None:
         return False
-    return theory.feedback_factor(T, nodes, share) >= 1.0
+    return feedback * theory.feedback_factor(T, nodes, share) >= 1.0
 
 
 def _result(
