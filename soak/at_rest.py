@@ -47,10 +47,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import numpy as np
 from cases.small import WHERE, moves, plain, run_of, server_of
+from cases.waiting import PATIENCE, threads_wait_at
 
 from sparsemean.errors import InvalidInput, JournalError, SparseMeanError, TooFewNodes
 from sparsemean.journal import contents, faults
@@ -65,7 +67,6 @@ BOOKKEEPING = ("lock", f"{LOG}*")  # may come and go
 GOOD = ("refused", "warned", "reported", "late", "equal", "documented")
 BAD = ("SILENT", "untyped", "dead", "not undone")
 PART = 50  # mutants that a process is given at a time
-PATIENCE = 60  # seconds for one mutant
 SMALL = 256  # files up to this many bytes are sampled whole
 NEAR = 8  # a byte so near to one that is not 0 is in use
 UNUSED = 0.1  # share of the sample for bytes that are not in use
@@ -205,7 +206,7 @@ class Warned(logging.Handler):
 
 
 class Hung(BaseException):
-    """A mutant took too long."""
+    """The time limit of a mutant has passed; the message says where each thread waited."""
 
 
 class Late(Exception):
@@ -283,8 +284,8 @@ class Bench:
         signal.setitimer(signal.ITIMER_REAL, PATIENCE)
         try:
             return self._tried(mutant)
-        except Hung:
-            return "dead", f"not done after {PATIENCE} s"
+        except Hung as hung:
+            return "dead", str(hung)
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
 
@@ -354,8 +355,8 @@ class Bench:
         return "refused", described(refused)
 
 
-def _hung(*_: object) -> None:
-    raise Hung
+def _hung(_: int, frame: FrameType | None) -> None:
+    raise Hung(f"not done after {PATIENCE:g} s; {threads_wait_at(frame)}")
 
 
 def described(error: BaseException) -> str:

@@ -111,7 +111,13 @@ def assert_average(samples: Doubles, exact: float, scale: float, what: str) -> N
     assert abs(off) < Z * spread + 1e-12 * exact, f"{what}: off by {off:.3g} from {exact:.6g}, z = {off / spread:.2f}"
 
 
-SETTINGS = [(share, n, ratio) for share in (0.01, 0.1, 0.5, 1.0) for n in (1, 2, 10, 100) for ratio in ratios(n)]
+# One process draws the samples of a share, for all settings that have it.
+SETTINGS = [
+    pytest.param(share, n, ratio, marks=pytest.mark.xdist_group(f"trials-{share}"))
+    for share in (0.01, 0.1, 0.5, 1.0)
+    for n in (1, 2, 10, 100)
+    for ratio in ratios(n)
+]
 
 
 @pytest.mark.parametrize(("share", "n", "ratio"), SETTINGS)

@@ -116,7 +116,10 @@ CASES = {
     "carry": Case(memory=True, weighted=True, missing="carry"),
     "carry blocks": Case("avg", memory=True, weighted=True, blocks=(10, 35, 15), missing="carry"),
 }
-each_case = pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+# The outcome of a case serves three tests, in one process.
+each_case = pytest.mark.parametrize(
+    "case", [pytest.param(case, id=name, marks=pytest.mark.xdist_group(name)) for name, case in CASES.items()]
+)
 
 
 def assert_zero_on_average(differences: Doubles) -> None:

@@ -40,8 +40,16 @@ def settled(server: sm.Server) -> None:
     journal_of(server)._join()
 
 
-@pytest.mark.parametrize("values", ["float64", "float32", "float16", "bfloat16", "int8", "int4", "1-bit"])
-@pytest.mark.parametrize("name", sm.names())
+# A journal keeps payloads as bytes, whatever their values: each scheme once, each kind of value with a memory of rows,
+# and one with node states.
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        *((name, "float32") for name in sm.names()),
+        *(("rand-k-temporal", values) for values in ("float64", "float16", "bfloat16", "int8", "int4", "1-bit")),
+        ("diana", "1-bit"),
+    ],
+)
 @pytest.mark.filterwarnings("ignore::sparsemean.errors.DivergenceWarning")
 def test_every_scheme_goes_on_where_it_was_killed(name, values, opened, folder, tmp_path):
     options = {"ratio": 2.0} if name == "rand-k-spatial-opt" else {}

@@ -50,10 +50,13 @@ def test_schedules(number: int):
     [("rand-k-spatial-avg", "drop"), ("rand-k-temporal", "carry"), ("rand-k-hybrid", "drop"), ("diana", "drop")],
 )
 def test_the_mean_of_those_who_come_is_unbiased(name: str, missing: str):
-    """1,000 seeds; at most 5.5 standard errors off at any of 30 coordinates, however many come."""
+    """At most 4.5 standard errors off at any of 30 coordinates and along the mean, however many come.
+
+    200 seeds see a mean of ten nodes that is 4% too long, and one of a single node that is 12% too long.
+    """
     soak = runpy.run_path(str(SOAK / "attendance.py"))
     for share in soak["SHARES"]:
-        assert soak["largest_z"](name, share, missing, range(1000)) < soak["BOUND"], share
+        assert soak["largest_z"](name, share, missing, range(200)) < 4.5, share
 
 
 def test_nobody_comes():

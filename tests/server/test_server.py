@@ -9,6 +9,7 @@ import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -157,9 +158,14 @@ def test_what_cannot_be_taken_is_refused_and_leaves_no_trace(name):
     assert server.close_round().nodes == ("c", "a")
 
 
-@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-@pytest.mark.parametrize("values", ["float32", "float64"])
-@pytest.mark.parametrize("name", sm.names())
+@pytest.mark.parametrize(
+    ("name", "values", "bad"),
+    [
+        *((name, "float32", np.nan) for name in sm.names()),
+        *(("rand-k", values, bad) for values in ("float32", "float64") for bad in (np.inf, -np.inf)),
+        ("rand-k", "float64", np.nan),
+    ],
+)
 def test_values_that_are_not_finite_are_refused_however_well_sealed(name, values, bad):
     run = run_named(name, values=values)
     server, clients = running_server(run)
@@ -466,14 +472,22 @@ class Twin:
             remembered.pop(node, None)
 
 
-@pytest.mark.parametrize("batch_bytes", [0, 1 << 24])
-@pytest.mark.parametrize("blocks", [[DIM], [3, 7]])
-@pytest.mark.parametrize("values", ["float32", "float64"])
-@pytest.mark.parametrize("encoder", [sm.Identity(), sm.RandK(3), sm.RandK(0.6)], ids=["identity", "k=3", "k=0.6"])
+MEMORIES = [(None, "drop"), (sm.PerNode(), "drop"), (sm.PerNode(), "carry"), (sm.PerNode(3), "drop")]
+# Kind of value, blocks and size of a batch, so that each memory and each encoder meets every pair of choices.
+HALVES = [
+    [("float32", [DIM], 0), ("float64", [3, 7], 1 << 24)],
+    [("float32", [3, 7], 0), ("float64", [DIM], 1 << 24)],
+    [("float32", [DIM], 1 << 24), ("float64", [3, 7], 0)],
+]
+
+
 @pytest.mark.parametrize(
-    ("memory", "missing"),
-    [(None, "drop"), (sm.PerNode(), "drop"), (sm.PerNode(), "carry"), (sm.PerNode(3), "drop")],
-    ids=["none", "drop", "carry", "stale"],
+    ("memory", "missing", "encoder", "values", "blocks", "batch_bytes"),
+    [
+        (*memory, encoder, *rest)
+        for i, (memory, encoder) in enumerate(product(MEMORIES, (sm.Identity(), sm.RandK(3), sm.RandK(0.6))))
+        for rest in HALVES[(i + i // 3) % 3]
+    ],
 )
 def test_the_mean_is_the_twins_whoever_comes_leaves_or_is_forgotten(
     memory, missing, encoder, values, blocks, batch_bytes

@@ -1,0 +1,1 @@
+"""Interrupting calls of a server at a chosen place: the parts of ``soak/interrupts.py``."""
