@@ -33,6 +33,7 @@ import itertools
 import logging
 import multiprocessing
 import os
+import resource
 import shutil
 import signal
 import sys
@@ -67,6 +68,8 @@ BOOKKEEPING = ("lock", f"{LOG}*")  # may come and go
 GOOD = ("refused", "warned", "reported", "late", "equal", "documented")
 BAD = ("SILENT", "untyped", "dead", "not undone")
 PART = 50  # mutants that a process is given at a time
+LARGEST = 1 << 30  # bytes of a file: a size that was read from damaged bytes must not fill the disk or the memory
+SPACE = 1 << 33  # bytes of addresses of a process, for the same reason
 SMALL = 256  # files up to this many bytes are sampled whole
 NEAR = 8  # a byte so near to one that is not 0 is in use
 UNUSED = 0.1  # share of the sample for bytes that are not in use
@@ -369,6 +372,8 @@ def described(error: BaseException) -> str:
 def work(scheme: str, folder: str, undo_every: int, pipe: Connection, at: Any) -> None:
     """A process that tries what it is sent; ``at`` is the number of the mutant under way."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for limit, most in ((resource.RLIMIT_FSIZE, LARGEST), (resource.RLIMIT_AS, SPACE)):
+        resource.setrlimit(limit, (most, most))
     warnings.simplefilter("ignore")
     with tempfile.TemporaryDirectory(dir=WHERE, ignore_cleanup_errors=True) as home:
         bench = Bench(scheme, files_in(Path(folder)), Path(home), undo_every)

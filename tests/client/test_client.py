@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import zipfile
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -371,13 +372,13 @@ def test_unchanged_says_nothing_where_the_server_remembers_nothing(basis):
 GOOD = [3, -1, 4, 1, 5, -9, 2, 6, 5, 3, 5, 8]
 
 
-# What is given becomes an array before an encoder sees it: each kind with one scheme, and each scheme with the kind of
-# array that is passed on as it is.
+# What is given becomes an array of float32 or float64 before an encoder sees it: each kind with an encoder that samples
+# and one that sorts, whose kernels would notice; each scheme with an array that is passed on as it is.
 KINDS = (list, tuple, np.int8, np.uint16, np.int64, np.float16, np.float64, ">f8", ">f4", np.longdouble)
 
 
 @pytest.mark.parametrize(
-    ("name", "kind"), [*((name, np.float32) for name in sm.names()), *(("diana", kind) for kind in KINDS)]
+    ("name", "kind"), [*((name, np.float32) for name in sm.names()), *product(("rand-k", "top-k"), KINDS)]
 )
 def test_any_real_numbers_are_a_vector(name, kind):
     run = run_named(name)
