@@ -8,14 +8,17 @@ from typing import TYPE_CHECKING
 from .budget import share_for_error
 from .convergence import distance_bound, learning_rate_limit
 from .correlation import correlation, ratio_range
-from .estimated import Moments, estimated_error, estimated_r1_r2, r2_variance, shrunk_correlation
+from .counts import CountLaw
+from .estimated import Moments, error_bound, estimated_error, estimated_r1_r2, r2_variance, shrunk_correlation
 from .mixed import mixed_coefficients, mixed_correlation, mixed_feedback, mixed_gains, mixed_mse
 from .scaling import beta_bar, fill_gains, gains
-from .spatial import constants, error_coefficients, feedback_factor, optimal_ratio, rand_k_mse, spatial_mse
+from .spatial import constants, error_coefficients, feedback_factor, first_ratio, optimal_ratio, rand_k_mse, spatial_mse
 from .temporal import shared_sample_mse, temporal_mse
 from .weighting import FixedWeighting, Weighting, weights
+from .within import within_coefficients
 
 __all__ = [
+    "CountLaw",
     "FixedWeighting",
     "Moments",
     "Weighting",
@@ -23,11 +26,13 @@ __all__ = [
     "constants",
     "correlation",
     "distance_bound",
+    "error_bound",
     "error_coefficients",
     "estimated_error",
     "estimated_r1_r2",
     "feedback_factor",
     "fill_gains",
+    "first_ratio",
     "gains",
     "learning_rate_limit",
     "mixed_coefficients",
@@ -45,6 +50,7 @@ __all__ = [
     "spatial_mse",
     "temporal_mse",
     "weights",
+    "within_coefficients",
 ]
 
 if not TYPE_CHECKING:  # or every name would seem to be there

@@ -4,54 +4,67 @@ Node i of class s sends every coordinate with probability p_s, and
 
     x̂_j = (1/n) Σ_i ξ_ij x_ij g_s(M_j)/p_s,  g_s(m) = (1/T(m)) / E[1/T(M) | a node of class s sent],
 
-where M is 1 plus independent Binomial(n_t − [t = s], p_t), t = 1..K. K is meant to be small: the coefficients take K²
+where M is 1 plus independent Binomial(n_t − [t = s], p_t), t = 1..K. A class may be drawn balanced instead: its count
+then follows its own ``CountLaw``, independent of the other classes. K is meant to be small: the coefficients take K²
 convolutions. Nothing is kept between calls; whoever repeats the same arguments should keep the result.
+
+All functions take the classes as
+
+nodes : sequence of int
+    How many nodes of each class came; 0 leaves the class out.
+shares : sequence of float
+    p_s of each class.
+slots : sequence of (int or None), optional
+    N_s ≥ n_s of each class that is drawn balanced, None for each that is drawn independently; None if all are.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from sparsemean.errors import InvalidInput
 
-from .arguments import node_count, unit_share, whole
-from .binomial import TINY, pmf
+from .arguments import whole
+from .binomial import TINY
+from .classes import NodeClass, Others, Vector, node_classes, present
 from .correlation import correlation
-from .scaling import inverse_weights, relative_deviations
+from .scaling import attainable_weights, likeliest_count, relative_deviations, scaled_inverse
 from .spatial import ROUNDING
-from .weighting import Weighting, weights
+from .weighting import Weighting
 
-Vector = npt.NDArray[np.float64]
+Slots: TypeAlias = Sequence[int | None] | None
 
 NEGLIGIBLE = 1e-40
 """A probability this far below the largest is left out, if T varies little; the more T varies, the more is kept."""
 
 
 @np.errstate(under="ignore", over="ignore")
-def mixed_gains(T: Weighting, nodes: Sequence[int], shares: Sequence[float]) -> tuple[Vector, ...]:
+def mixed_gains(
+    T: Weighting, nodes: Sequence[int], shares: Sequence[float], *, slots: Slots = None
+) -> tuple[Vector, ...]:
     """g_s(m) = (1/T(m)) / E[1/T(M) | a node of class s sent] for m = 0..n, one array per class (zeros if it is empty).
 
     Exactly 1 for m ≥ 1 if T is constant. For ρ = −1 the limit is g_s(n) = 1/P(M = n | sent) and 0 below, and 0
-    throughout when that probability is too small for a float.
+    throughout when that probability is too small for a float; as in ``gains``, not so where n never send together.
 
     >>> [g.round(3).tolist() for g in mixed_gains("max", [1, 1], [0.5, 1.0])]
     [[0.0, 2.0, 1.0], [0.0, 1.333, 0.667]]
     """
-    nodes, shares, n = _classes(nodes, shares)
-    found = tuple(np.zeros(n + 1) for _ in nodes)
-    if weights(T, n)[-1] == 0.0:
-        for s in _present(nodes):
-            everyone = math.prod(
-                p ** (count - (t == s)) for t, (count, p) in enumerate(zip(nodes, shares, strict=True))
-            )
+    classes, n = node_classes(nodes, shares, slots)
+    found = tuple(np.zeros(n + 1) for _ in classes)
+    values = _weights(T, classes, n)
+    if values[-1] == 0.0:
+        for s in present(classes):
+            everyone = math.prod(kind.all_send(given=int(t == s)) for t, kind in enumerate(classes))
             found[s][n] = 1.0 / everyone if everyone >= TINY else 0.0
         return found
-    inverse, others = _prepare(T, nodes, shares, n)
-    for s in _present(nodes):
+    inverse, others = _prepare(values, classes, n)
+    for s in present(classes):
         law = others.without(s)
         mean, _ = relative_deviations(others.reach(inverse, law, 1), law)
         found[s][:] = inverse / mean
@@ -59,40 +72,48 @@ def mixed_gains(T: Weighting, nodes: Sequence[int], shares: Sequence[float]) -> 
 
 
 @np.errstate(under="ignore", over="ignore")
-def mixed_coefficients(T: Weighting, nodes: Sequence[int], shares: Sequence[float]) -> tuple[Vector, Vector]:
+def mixed_coefficients(
+    T: Weighting, nodes: Sequence[int], shares: Sequence[float], *, slots: Slots = None
+) -> tuple[Vector, Vector]:
     """(A, C) with n² MSE = Σ_s A_s R1_s + Σ_st C_st R2_st: A_s = E[g_s²|sent]/p_s − 1, C_st = E[g_s g_t|both sent] − 1.
 
-    Computed from e_s = g_s − 1, which has mean 0 given that a node of class s sent:
+    Within a class C_ss = κ_s E[g_s²|both sent] − 1, κ_s its ``CountLaw.pair_factor``. Computed from e_s = g_s − 1,
+    which has mean 0 given that a node of class s sent:
 
         A_s = (1 − p_s)/p_s + E[e_s² | sent]/p_s,
-        C_st = E[e_s e_t + (1 − p_t) Δg_s + (1 − p_s) Δg_t | both sent],  Δg(M) = g(M) − g(M − 1).
+        C_st = E[e_s e_t + e_s + e_t | both sent],  C_ss = κ_s − 1 + κ_s E[e_s² + 2 e_s | both sent],
 
-    C is symmetric, and 0 for pairs that do not exist. For ρ = −1 all others are 1/Π_s p_s^n_s − 1, which may be
-    infinite.
+    and if class t is drawn independently, E[e_s | both] = (1 − p_t) E[Δg_s | both] with Δg(M) = g(M) − g(M − 1). C is
+    symmetric, and 0 for pairs that do not exist. For ρ = −1 all others are 1/P(all send) − 1, which may be infinite.
 
     >>> own, cross = mixed_coefficients("max", [1, 1], [0.5, 1.0])
     >>> (9 * own).round(12).tolist(), (9 * cross).round(12).tolist()
     ([9.0, 1.0], [[0.0, -3.0], [-3.0, 0.0]])
     """
-    nodes, shares, n = _classes(nodes, shares)
-    own, cross = np.zeros(len(nodes)), np.zeros((len(nodes), len(nodes)))
-    if weights(T, n)[-1] == 0.0:
-        limit = _limit(nodes, shares)
-        own[np.array(nodes) > 0] = limit
-        cross[_pairs(nodes) > 0] = limit
+    classes, n = node_classes(nodes, shares, slots)
+    own, cross = np.zeros(len(classes)), np.zeros((len(classes), len(classes)))
+    values = _weights(T, classes, n)
+    if values[-1] == 0.0:
+        limit = _limit(classes)
+        own[present(classes)] = limit
+        cross[_pairs(classes) > 0] = limit
         return own, cross
-    inverse, others = _prepare(T, nodes, shares, n)
-    means, excess = np.zeros(len(nodes)), np.zeros((len(nodes), n + 1))
-    for s in _present(nodes):
+    inverse, others = _prepare(values, classes, n)
+    means, excess = np.zeros(len(classes)), np.zeros((len(classes), n + 1))
+    for s in present(classes):
         law = others.without(s)
         means[s], off = relative_deviations(others.reach(inverse, law, 1), law)
         others.reach(excess[s], law, 1)[:] = off
-        own[s] = (1.0 - shares[s]) / shares[s] + float(np.sum(law * off * off)) / shares[s]
+        own[s] = (1.0 - classes[s].share) / classes[s].share + float(np.sum(law * off * off)) / classes[s].share
     for s, t, law in others.pairs():
         rise = float(np.sum(law * (others.reach(inverse, law, 2) - others.reach(inverse, law, 1))))
-        both = float(np.sum(law * others.reach(excess[s], law, 2) * others.reach(excess[t], law, 2)))
-        cross[s, t] = both + (1.0 - shares[t]) * (rise / means[s]) + (1.0 - shares[s]) * (rise / means[t])
-        cross[t, s] = cross[s, t]
+        e_s, e_t = others.reach(excess[s], law, 2), others.reach(excess[t], law, 2)
+        found = float(np.sum(law * e_s * e_t))
+        for other, mean, e in ((classes[t], means[s], e_s), (classes[s], means[t], e_t)):
+            found += (1.0 - other.share) * (rise / mean) if other.law is None else float(np.sum(law * e))
+        if s == t and (own_law := classes[s].law) is not None:
+            found = own_law.pair_excess + own_law.pair_factor * found
+        cross[s, t] = cross[t, s] = found
     return own, cross
 
 
@@ -122,7 +143,13 @@ def mixed_correlation(vectors: npt.ArrayLike, classes: npt.ArrayLike, K: int) ->
 
 
 def mixed_mse(
-    r1: npt.ArrayLike, r2: npt.ArrayLike, nodes: Sequence[int], shares: Sequence[float], T: Weighting
+    r1: npt.ArrayLike,
+    r2: npt.ArrayLike,
+    nodes: Sequence[int],
+    shares: Sequence[float],
+    T: Weighting,
+    *,
+    slots: Slots = None,
 ) -> float:
     """E‖estimate − mean‖² = (Σ_s A_s R1_s + Σ_st C_st R2_st)/n² (``mixed_coefficients``, ``mixed_correlation``).
 
@@ -133,9 +160,9 @@ def mixed_mse(
     >>> round(mixed_mse([1.0, 1.0], [[0.0, 1.0], [1.0, 0.0]], [1, 1], [0.5, 1.0], "max"), 12)
     0.111111111111
     """
-    nodes, shares, n = _classes(nodes, shares)
+    classes, n = node_classes(nodes, shares, slots)
     each, pairs = np.asarray(r1, dtype=np.float64), np.asarray(r2, dtype=np.float64)
-    K = len(nodes)
+    K = len(classes)
     if each.shape != (K,) or pairs.shape != (K, K):
         raise InvalidInput(f"r1 and r2 must have shapes {(K,)} and {(K, K)}, not {each.shape} and {pairs.shape}")
     if not (np.isfinite(each).all() and np.isfinite(pairs).all()):
@@ -143,10 +170,10 @@ def mixed_mse(
     if each.min() < 0.0:
         raise InvalidInput(f"r1 holds sums of squares and cannot be negative, but holds {float(each.min())!r}")
     energy = float(each.sum())
-    if weights(T, n)[-1] == 0.0:
+    if _weights(T, classes, n)[-1] == 0.0:
         left = energy + float(pairs.sum())
-        return _limit(nodes, shares) * (left / n**2) if left > ROUNDING * energy else 0.0
-    own, cross = mixed_coefficients(T, nodes, shares)
+        return _limit(classes) * (left / n**2) if left > ROUNDING * energy else 0.0
+    own, cross = mixed_coefficients(T, nodes, shares, slots=slots)
     if not np.isfinite(own).all():
         return math.inf if energy > 0.0 else 0.0
     # Scaled to 1 before multiplying: the coefficients of a steep T reach 1e300, and their products may cancel.
@@ -158,7 +185,7 @@ def mixed_mse(
     return scale * (max(total, 0.0) / n**2)
 
 
-def mixed_feedback(T: Weighting, nodes: Sequence[int], shares: Sequence[float]) -> float:
+def mixed_feedback(T: Weighting, nodes: Sequence[int], shares: Sequence[float], *, slots: Slots = None) -> float:
     """f = E[(Σ_i ξ_i g_s(M)/(n p_s) − 1)²] = (Σ_s n_s A_s + Σ_st (n_s n_t − [s = t] n_s) C_st)/n².
 
     The error of a mean of n equal vectors, relative, and what a memory that holds the last estimate multiplies its own
@@ -169,99 +196,39 @@ def mixed_feedback(T: Weighting, nodes: Sequence[int], shares: Sequence[float]) 
     >>> round(mixed_feedback("one", [5, 5], [0.1, 0.5]), 12)
     0.5
     """
-    nodes, shares, _ = _classes(nodes, shares)
-    return mixed_mse(np.array(nodes, dtype=np.float64), _pairs(nodes), nodes, shares, T)
+    classes, _ = node_classes(nodes, shares, slots)
+    return mixed_mse([float(kind.nodes) for kind in classes], _pairs(classes), nodes, shares, T, slots=slots)
 
 
-class _Others:
-    """How many nodes send besides one or two given ones, for all choices of these at the price of one.
-
-    All but two nodes of each class are summed once. The two are added back as coins: taking nodes out of the whole sum
-    instead would divide by small numbers.
-    """
-
-    def __init__(self, nodes: Sequence[int], shares: Sequence[float], floor: float) -> None:
-        self.nodes = nodes
-        self.coins = [_coins(count, p) for count, p in zip(nodes, shares, strict=True)]
-        self.start, bulk = 0, np.ones(1)
-        for count, p in zip(nodes, shares, strict=True):
-            first, part = _trimmed(pmf(max(count - 2, 0), p), floor)
-            begin, bulk = _trimmed(np.convolve(bulk, part), floor)
-            self.start += first + begin
-        self.before = [np.ones(1)]
-        for coins in self.coins[:-1]:
-            self.before.append(np.convolve(self.before[-1], coins[0]))
-        after = [bulk]
-        for coins in self.coins[:0:-1]:
-            after.append(np.convolve(after[-1], coins[0]))
-        self.after = after[::-1]
-
-    def without(self, s: int) -> Vector:
-        """P(``start``), P(``start`` + 1), ... of the others of one node of class s."""
-        return np.convolve(np.convolve(self.before[s], self.coins[s][1]), self.after[s])
-
-    def pairs(self) -> Iterator[tuple[int, int, Vector]]:
-        """(s, t, the same of the others of one node of class s and one of t) for all pairs that exist, s ≤ t."""
-        present = _present(self.nodes)
-        for s in present:
-            if self.nodes[s] > 1:
-                yield s, s, np.convolve(np.convolve(self.before[s], self.coins[s][2]), self.after[s])
-            left = np.convolve(self.before[s], self.coins[s][1])
-            for t in present[present.index(s) + 1 :]:
-                yield s, t, np.convolve(np.convolve(left, self.coins[t][1]), self.after[t])
-                left = np.convolve(left, self.coins[t][0])
-
-    def reach(self, values: Vector, law: Vector, senders: int) -> Vector:
-        """The part of values(m), m = 0..n, that the others' law meets when ``senders`` nodes send besides."""
-        return values[self.start + senders : self.start + senders + len(law)]
-
-
-def _coins(count: int, p: float) -> list[Vector]:
-    """The law of how many of a class's last two nodes send, with 0, 1 or 2 of them left out."""
-    coin = np.array([1.0 - p, p])
-    laws = [np.convolve(coin, coin), coin, np.ones(1)]
-    return laws[2 - min(count, 2) :] + [np.ones(1)] * (2 - min(count, 2))
-
-
-def _trimmed(law: Vector, floor: float) -> tuple[int, Vector]:
-    """Where the law first exceeds ``floor`` of its largest value, and the law from there to where it last does."""
-    kept = np.flatnonzero(law > floor * law.max())
-    return int(kept[0]), law[kept[0] : kept[-1] + 1]
+def _weights(T: Weighting, classes: Sequence[NodeClass], n: int) -> Vector:
+    return attainable_weights(T, n, all(kind.law is None or kind.law.everyone_may_send for kind in classes))
 
 
 @np.errstate(under="ignore", over="ignore")
-def _prepare(T: Weighting, nodes: Sequence[int], shares: Sequence[float], n: int) -> tuple[Vector, _Others]:
+def _prepare(values: Vector, classes: Sequence[NodeClass], n: int) -> tuple[Vector, Others]:
     """1/T(m) for m = 0..n and the laws to average it under.
 
     1/T is scaled to 1 near the likeliest count, so that no mean of it vanishes.
     """
-    sent = sum(count * p for count, p in zip(nodes, shares, strict=True))
-    inverse, _ = inverse_weights(T, n, min(max(sent / n, min(shares)), max(shares)))
-    values = weights(T, n)
     # E[1/T²] weighs a tail by at most the square of what T varies by.
-    return inverse, _Others(nodes, shares, NEGLIGIBLE * float(values.min() / values.max()) ** 2)
+    others = Others(classes, NEGLIGIBLE * float(values.min() / values.max()) ** 2)
+    if any(kind.law is not None for kind in classes):
+        likeliest = others.start + 1 + int(others.without(present(classes)[0]).argmax())
+    else:
+        shares = [kind.share for kind in classes]
+        sent = sum(kind.nodes * kind.share for kind in classes)
+        likeliest = likeliest_count(n, min(max(sent / n, min(shares)), max(shares)))
+    return scaled_inverse(values, likeliest), others
 
 
-def _classes(nodes: Sequence[int], shares: Sequence[float]) -> tuple[tuple[int, ...], tuple[float, ...], int]:
-    counts = tuple(whole(count, "the number of nodes of a class", 0) for count in nodes)
-    p = tuple(unit_share(share) for share in shares)
-    if len(counts) != len(p):
-        raise InvalidInput(f"{len(counts)} classes of nodes but {len(p)} shares; give one share for each class")
-    return counts, p, node_count(sum(counts))
-
-
-def _present(nodes: Sequence[int]) -> list[int]:
-    return [s for s, count in enumerate(nodes) if count > 0]
-
-
-def _pairs(nodes: Sequence[int]) -> Vector:
+def _pairs(classes: Sequence[NodeClass]) -> Vector:
     """n_s n_t − [s = t] n_s: the ordered pairs of different nodes, by class."""
-    counts = np.array(nodes, dtype=np.float64)
+    counts = np.array([kind.nodes for kind in classes], dtype=np.float64)
     pairs: Vector = np.outer(counts, counts) - np.diag(counts)
     return pairs
 
 
-def _limit(nodes: Sequence[int], shares: Sequence[float]) -> float:
+def _limit(classes: Sequence[NodeClass]) -> float:
     """1/P(all send) − 1: for ρ = −1 the estimate is the mean over P(all send) if all sent a coordinate, else 0."""
-    power = -sum(count * math.log(p) for count, p in zip(nodes, shares, strict=True))
+    power = -sum(kind.log_all_send() for kind in classes)
     return math.expm1(power) if power < 709.0 else math.inf

@@ -9,35 +9,52 @@ import numpy.typing as npt
 
 from sparsemean.errors import InvalidInput
 
-from .arguments import unit_share
-from .binomial import TINY, count_given_sent
+from .binomial import TINY
+from .counts import CountLaw
 from .weighting import A, Weighting, weights
 
 
 def inverse_weights(
-    T: Weighting, n: int, share: float, top: npt.NDArray[np.float64] | float = 1.0
+    T: Weighting, law: CountLaw, top: npt.NDArray[np.float64] | float = 1.0
 ) -> tuple[npt.NDArray[np.float64], float]:
     """(top(m) T(c)/T(m) for m = 0..n, 0 at m = 0) and T(c), c the likeliest count: only ratios of T matter.
 
     Where T(n) = 0 the limit keeps m = n alone.
 
-    >>> inverse_weights("max", 2, 0.1)[0].tolist(), inverse_weights(-1, 2, 0.1)[0].tolist()
+    >>> law = CountLaw(2, 0.1)
+    >>> inverse_weights("max", law)[0].tolist(), inverse_weights(-1, law)[0].tolist()
     ([0.0, 1.0, 0.5], [0.0, 0.0, 1.0])
     """
-    values = weights(T, n)
+    values = attainable_weights(T, law.n, law.everyone_may_send)
     if values[-1] == 0.0:
         return np.concatenate(([0.0], top * (values == 0.0))), 0.0
-    likeliest = likeliest_count(n, share)
+    likeliest = _likeliest(law)
     return scaled_inverse(values, likeliest, top), float(values[likeliest - 1])
 
 
-def likeliest_count(n: int, share: float) -> int:
+def attainable_weights(T: Weighting, n: int, everyone_may_send: bool) -> npt.NDArray[np.float64]:
+    """T(1), …, T(n), with T(n − 1) for a T(n) = 0 that no coordinate meets: for ρ = −1 nothing is then divided by 0.
+
+    >>> attainable_weights(-1, 3, True).tolist(), attainable_weights(-1, 3, False).tolist()
+    ([1.0, 0.5, 0.0], [1.0, 0.5, 0.5])
+    """
+    values = weights(T, n)
+    if values[-1] == 0.0 and not everyone_may_send:
+        values[-1] = values[-2]
+    return values
+
+
+def likeliest_count(n: int, share: float, *, slots: int | None = None) -> int:
     """A count near the mode of M, at least 1.
 
-    >>> likeliest_count(10, 0.25), likeliest_count(10, 1.0)
-    (3, 10)
+    >>> likeliest_count(10, 0.25), likeliest_count(10, 1.0), likeliest_count(10, 0.2, slots=10)
+    (3, 10, 2)
     """
-    return min(n, int(n * unit_share(share)) + 1)
+    return _likeliest(CountLaw(n, share, slots))
+
+
+def _likeliest(law: CountLaw) -> int:
+    return min(law.n, int(law.n * law.share) + 1) if law.slots is None else int(law.given_sent.argmax())
 
 
 def scaled_inverse(values: A, likeliest: int, top: float | A = 1.0, xp: ModuleType = np) -> A:
@@ -99,20 +116,35 @@ def mean_and_deviations(values: A, probabilities: A, mode: int, xp: ModuleType =
     return xp.where(vanishes, 0.0, mean), xp.where((probabilities > 0.0) & ~vanishes, off, 0.0)
 
 
-def gains(T: Weighting, n: int, share: float) -> npt.NDArray[np.float64]:
+def gains(T: Weighting, n: int, share: float, *, slots: int | None = None) -> npt.NDArray[np.float64]:
     """g(m) = (1/T(m)) / Σ_m b_m/T(m) for m = 0..n: the factor on the plain estimate (1/n) Σ_i h_ij/p.
 
     It is p β̄/T(m) of the definition before Lemma 2; exactly 1 everywhere if T is constant, and E[g | sent] = 1 makes
-    the estimate unbiased. For ρ = −1 the limit is g(n) = 1/b_n and 0 below, and 0 throughout when
-    b_n is too small for a float.
+    the estimate unbiased, for any law of the counts that treats nodes alike. For ρ = −1 the limit is g(n) = 1/b_n and 0
+    below, and 0 throughout when b_n is too small for a float; where a balanced draw never lets all n nodes send a
+    coordinate, it is the plain formula.
+
+    Parameters
+    ----------
+    T : Weighting
+        As in ``weights``.
+    n, share, slots
+        As in ``CountLaw``: nodes that came, p, and N of a balanced draw or None.
 
     >>> gains("one", 3, 0.1).tolist()
     [0.0, 1.0, 1.0, 1.0]
     >>> gains("max", 2, 0.5).round(3).tolist()
     [0.0, 1.333, 0.667]
+    >>> gains("max", 2, 0.75, slots=2).round(3).tolist()
+    [0.0, 1.5, 0.75]
     """
-    inverse, _ = inverse_weights(T, n, share)
-    mean, _ = relative_deviations(inverse, count_given_sent(n, share))
+    return gains_of(T, CountLaw(n, share, slots))
+
+
+def gains_of(T: Weighting, law: CountLaw) -> npt.NDArray[np.float64]:
+    """g(m) of ``gains`` under a law of the counts."""
+    inverse, _ = inverse_weights(T, law)
+    mean, _ = relative_deviations(inverse, law.given_sent)
     return inverse / mean if mean > 0.0 else np.zeros_like(inverse)
 
 
@@ -130,12 +162,15 @@ def fill_gains(T: Weighting, n: int) -> npt.NDArray[np.float64]:
     return np.concatenate(([0.0], values[-1] / values))
 
 
-def beta_bar(T: Weighting, n: int, share: float) -> float:
+def beta_bar(T: Weighting, n: int, share: float, *, slots: int | None = None) -> float:
     """β̄ = 1/(p Σ_m b_m/T(m)) (before Lemma 2, with b_m as in its proof); 0 in the limit ρ = −1.
+
+    ``n``, ``share`` and ``slots`` are those of ``CountLaw``.
 
     >>> round(beta_bar("one", 10, 0.25), 12)
     4.0
     """
-    inverse, likeliest = inverse_weights(T, n, share)
-    mean, _ = relative_deviations(inverse, count_given_sent(n, share))
-    return likeliest / mean / unit_share(share) if likeliest > 0.0 else 0.0
+    law = CountLaw(n, share, slots)
+    inverse, likeliest = inverse_weights(T, law)
+    mean, _ = relative_deviations(inverse, law.given_sent)
+    return likeliest / mean / law.share if likeliest > 0.0 else 0.0
