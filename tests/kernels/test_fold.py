@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sparsemean.kernels import Batch, Blend, Sample, Totals, compiled, fold
 from sparsemean.kernels.arrays import scatter_numpy
 from sparsemean.kernels.fold import fold_numpy
-from sparsemean.sampling import Key, coordinates, tile_size
+from sparsemean.sampling import Key, balanced_sample_of, coordinates, tile_size
 
 
 def totals(dim: int, size: int, blocks: int, with_moments: np.ndarray, moments: bool) -> Totals:
@@ -36,7 +36,8 @@ def batches(draw: st.DrawFn) -> tuple[Batch, np.ndarray]:
     size = 1 << draw(st.integers(7, 9))
     dim = draw(st.integers(1, 6 * size))
     k, n = draw(st.integers(1, dim)), draw(st.integers(0, 5))
-    samples = [Sample.keyed(rng.bytes(32), dim, k, size) for _ in range(n)]
+    slots = draw(st.just(1) | st.integers(2, 9) | st.just(1 << 20))
+    samples = [Sample.keyed(rng.bytes(32), dim, k, size, int(rng.integers(slots)), slots) for _ in range(n)]
     starts = np.unique(np.append(0, rng.integers(0, dim, draw(st.sampled_from([0, 1, 4, 200])))))
     weights = np.ones((n, starts.size))
     if draw(st.booleans()):
@@ -108,6 +109,18 @@ def test_as_payloads_added_one_by_one_at_the_coordinates_of_the_sampler(twin) ->
     np.testing.assert_allclose([into.energy[0], into.fourths[0]], [(y**2).sum(), (y**4).sum()], rtol=1e-12)
 
 
+@pytest.mark.parametrize("twin", [fold_numpy, compiled.fold], ids=["numpy", "numba"])
+def test_slots_of_a_balanced_draw_count_every_coordinate_equally_often(twin) -> None:
+    dim, k, n = 10_000, 1_000, 25  # 2.5 nodes a coordinate
+    samples = [balanced_sample_of(Key(7, 0, None), dim, k, slot, n) for slot in range(n)]
+    into = totals(dim, tile_size(dim), 1, np.ones(samples[0].tiles, bool), False)._replace(
+        sums=np.zeros(dim), counts=np.zeros(dim, np.int32)
+    )
+    twin(into, Batch(samples, [np.ones(k)] * n, [None] * n, np.ones((n, 1)), np.zeros(1, np.int64), 1.0), 1)
+    assert np.array_equal(into.sums, into.counts)
+    assert np.unique(into.counts).tolist() == [2, 3]
+
+
 def test_arrays_that_do_not_fit_are_refused_before_memory_is_read() -> None:
     sample = Sample.keyed(bytes(range(32)), 100, 10, 4096)
     fits = Batch([sample], [np.ones(10)], [None], np.ones((1, 1)), np.zeros(1, np.int64), 1.0)
@@ -116,6 +129,7 @@ def test_arrays_that_do_not_fit_are_refused_before_memory_is_read() -> None:
         fits._replace(values=[np.ones(9)]),
         fits._replace(expected=[np.ones(99)]),
         fits._replace(samples=[sample, sample._replace(k=9)], values=[np.ones(10)] * 2, expected=[None] * 2),
+        fits._replace(samples=[sample, sample._replace(slots=2)], values=[np.ones(10)] * 2, expected=[None] * 2),
     ):
         with pytest.raises(ValueError, match=r"size|numbers"):
             fold(into, wrong, 1)

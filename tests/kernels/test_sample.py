@@ -13,11 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sparsemean.kernels import Sample, compiled
-from sparsemean.kernels.sample import gather_numpy, places, sample_numpy
+from sparsemean.kernels.sample import drawn_near, gather_numpy, places, sample_numpy
 from sparsemean.kernels.twin import chosen
-from sparsemean.sampling import Key, coordinates, coordinates_between, tile_size
+from sparsemean.sampling import Key, balanced_sample_of, coordinates, coordinates_between, sample_between, tile_size
 
-GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "sampling_v1.json").read_text())
+GOLDEN, BALANCED = (
+    json.loads((Path(__file__).parents[1] / "golden" / f"{name}_v1.json").read_text())
+    for name in ("sampling", "balanced")
+)
 TWINS = pytest.mark.parametrize("twin", [sample_numpy, compiled.sample], ids=["numpy", "numba"])
 GATHERS = pytest.mark.parametrize("twin", [gather_numpy, compiled.gather], ids=["numpy", "numba"])
 
@@ -32,7 +35,9 @@ def samples(draw: st.DrawFn) -> Sample:
     size = 1 << draw(st.integers(7, 13) | st.just(17))
     dim = draw(st.integers(1, 5 * size))
     k = draw(st.integers(1, dim) | st.just(dim) | st.integers(1, min(dim, 3)))
-    return Sample.keyed(draw(st.binary(min_size=32, max_size=32)), dim, k, size)
+    slots = draw(st.just(1) | st.integers(2, 20) | st.integers(2, 1 << 20))
+    slot = draw(st.integers(0, slots - 1))
+    return Sample.keyed(draw(st.binary(min_size=32, max_size=32)), dim, k, size, slot, slots)
 
 
 def drawn(twin: Callable[..., None], sample: Sample, first: int, last: int, dtype: type = np.int64) -> np.ndarray:
@@ -79,6 +84,17 @@ def test_as_the_sampler_where_tiles_are_wide(twin: Callable[..., None], dim: int
 
 
 @TWINS
+@pytest.mark.parametrize("dim", [2**33 + 5, 2**37 - 1, 2**40])
+def test_balanced_where_everything_is_large(twin: Callable[..., None], dim: int) -> None:
+    for k, slot in ((dim // 1000, 0), (dim // 3, 777_777), (dim, (1 << 20) - 1)):
+        sample = balanced_sample_of(Key(5, 0, None), dim, k, slot, 1 << 20)
+        for first in (0, sample.tiles - 1):
+            found, place = sample_between(sample, first * sample.size, min((first + 1) * sample.size, dim))
+            assert np.array_equal(drawn(twin, sample, first, first + 1), found)
+            assert places(sample, first, first)[0] == place
+
+
+@TWINS
 def test_golden(twin: Callable[..., None]) -> None:
     for case in GOLDEN["coordinates"]:
         key = Key(int(case["seed"]), int(case["round"]), case["node"], case["part"])
@@ -86,6 +102,34 @@ def test_golden(twin: Callable[..., None]) -> None:
         found = drawn(twin, sample, 0, sample.tiles)
         assert found[:8].tolist() == case["first"]
         assert hashlib.sha256(found.astype("<i8").tobytes()).hexdigest() == case["sha256"]
+
+
+@TWINS
+def test_golden_balanced(twin: Callable[..., None]) -> None:
+    for case in BALANCED["coordinates"]:
+        key = Key(int(case["seed"]), int(case["round"]), None, case["part"])
+        sample = balanced_sample_of(key, case["dim"], case["k"], case["slot"], case["slots"])
+        found = drawn(twin, sample, 0, sample.tiles)
+        assert hashlib.sha256(found.astype("<i8").tobytes()).hexdigest() == case["sha256"]
+
+
+@given(samples(), st.data())
+@settings(max_examples=60)
+def test_coordinates_near_others_are_those_of_their_tiles(sample: Sample, data: st.DataObject) -> None:
+    at = np.array(data.draw(st.lists(st.integers(0, sample.dim - 1), max_size=3)), np.int64)
+    every = drawn(sample_numpy, sample, 0, sample.tiles)
+    near, where = drawn_near(sample, at)
+    assert np.array_equal(where, np.flatnonzero(np.isin(every // sample.size, at // sample.size)))
+    assert np.array_equal(near, every[where])
+
+
+@GATHERS
+@given(sample=samples())
+@settings(max_examples=60)
+def test_values_of_every_kind_of_sample_are_gathered(twin: Callable[..., None], sample: Sample) -> None:
+    vector, sent = np.arange(sample.dim, dtype=np.float64), np.full(sample.k, np.nan)
+    twin(sample, vector, sent)
+    assert np.array_equal(sent, drawn(sample_numpy, sample, 0, sample.tiles))
 
 
 @GATHERS

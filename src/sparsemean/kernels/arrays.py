@@ -1,4 +1,4 @@
-"""Passes over whole arrays: sums at given coordinates, multiples, reweighing, power sums, largest entries."""
+"""Passes over whole arrays: sums at given coordinates, multiples, reweighing, sums of powers, largest entries."""
 
 from __future__ import annotations
 
@@ -60,11 +60,30 @@ def power_sums_numpy(
     block, s = np.searchsorted(starts, at, side="right") - 1, sums[at]
     products = (s * cubes, squares * squares, squares * s * s)
     higher = [np.bincount(block, product, starts.size) for product in products]
-    s2 = np.zeros(starts.size)
-    filled = np.diff(starts, append=sums.size) > 0  # reduceat would give an empty block the entry at its start
-    if sums.size:
-        s2[filled] = np.add.reduceat(sums * sums, starts[filled])
-    return np.array([s2, *higher])
+    return np.array([_block_sums(sums * sums, starts), *higher])
+
+
+def _block_sums(numbers: Doubles, starts: Ints) -> Doubles:
+    """The sum of each block."""
+    found = np.zeros(starts.size)
+    filled = np.diff(starts, append=numbers.size) > 0  # reduceat would give an empty block the entry at its start
+    if numbers.size:
+        found[filled] = np.add.reduceat(numbers, starts[filled])
+    return found
+
+
+def count_sums_numpy(sums: Doubles, counts: Counts, starts: Ints) -> Doubles:
+    """Σ S²/M and Σ (S/M)² over the coordinates of each block that somebody sent: (2, blocks).
+
+    Parameters
+    ----------
+    sums, counts
+        S and M of every coordinate.
+    starts
+        First coordinate of each block.
+    """
+    means = sums / np.maximum(counts, 1)
+    return np.array([_block_sums(means * sums, starts), _block_sums(means * means, starts)])
 
 
 def largest_numpy(vector: Floats, k: int) -> Ints:
@@ -86,4 +105,5 @@ scatter = twin(scatter_numpy, "scatter", ARRAYS)
 add_scaled = twin(add_scaled_numpy, "add_scaled", ARRAYS)
 reweigh = twin(reweigh_numpy, "reweigh", ARRAYS)
 power_sums = twin(power_sums_numpy, "power_sums", ARRAYS)
+count_sums = twin(count_sums_numpy, "count_sums", ARRAYS)
 largest = twin(largest_numpy, "largest", ARRAYS, values=lambda vector, k: vector.size)

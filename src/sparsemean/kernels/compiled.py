@@ -145,9 +145,7 @@ def put(changes: Changes, threads: int = 1) -> None:
     (values, like), (rows, kind) = _addresses(kept_alive, drawn.k), _addresses(changes.rows, drawn.dim)
 
     def part(i: int) -> None:
-        # The offset as int64, as in a Sample: numba would make float64 of it with other int64.
-        own = (seeds[i, 0], seeds[i, 1], np.int64(seeds[i, 2]), *sizes)
-        _put(own, tiles, values[i], like, rows[i], kind, _room(drawn.size))
+        _put(seeds[i], tuple(sizes), tiles, values[i], like, rows[i], kind, _room(drawn.size))
 
     parallel_map(part, range(len(changes.samples)), threads)
 
@@ -183,12 +181,13 @@ def restore(stream: Sequence[int], codes: Array, steps: Array, group: int, level
 # --- arguments of the loops -----------------------------------------------------------------------
 
 
-def _drawn(samples: Sequence[Sample]) -> tuple[Sample, tuple[Array, int, int, int]]:
-    """The first sample, and the words of all of them with the sizes that they share."""
+def _drawn(samples: Sequence[Sample]) -> tuple[Sample, tuple[Array, int, int, int, int]]:
+    """The first sample; of each the words and what its slot decides, and the sizes that they share."""
     drawn = samples[0]
-    if any(each[3:] != drawn[3:] for each in samples):
+    if any(each.sizes != drawn.sizes for each in samples):
         raise ValueError("the samples of a batch must be of one size")
-    return drawn, (np.array([each[:3] for each in samples], np.uint64), *drawn[3:])
+    seeds = [(each.a, each.b, each.own, each.off, each.slot) for each in samples]
+    return drawn, (np.array(seeds, np.uint64), *drawn.sizes)
 
 
 def _mixed_with(blend: Blend | None, nodes: int, dim: int) -> tuple[Array, Array, Array, Array]:
@@ -261,15 +260,15 @@ def _fold(
 ) -> None:
     """The tiles [first, last) of a batch.
 
-    ``totals`` and ``blend`` are plain tuples; ``drawn`` is the words of all samples and their sizes; ``values`` and
+    ``totals`` and ``blend`` are plain tuples; ``drawn`` is what ``_drawn`` returns of the samples; ``values`` and
     ``expected`` are addresses and type; ``how`` is weights, first coordinates of blocks, and scale.
     """
     all_sums, all_counts, energy, moment_begin, all_squares, all_cubes, fourths = totals
-    seeds, dim, k, size = drawn
+    seeds, dim, k, size, slots = drawn
     weights, starts, scale = how
     all_common, heards, flag, factors = blend
     nodes, chosen, block, sink = seeds.shape[0], room[0], np.empty(size, np.int64), np.empty(1)
-    sizes, mixture = _prepared(np.uint64(0), np.uint64(0), 0, dim, k, size), np.empty(size if all_common.size else 0)
+    sizes, mixture = _sized(dim, k, size, slots), np.empty(size if all_common.size else 0)
     for tile in range(first, last):
         start, end = tile * size, min(tile * size + size, dim)
         begin = moment_begin[tile] if energy.size else -1
@@ -428,11 +427,11 @@ def _carry(
     What they add to checksums is added to ``added``, unless that is empty. Coordinates where a sum was cancelled
     are written to ``lost``, each once; returns how many.
     """
-    seeds, dim, k, size = drawn
+    seeds, dim, k, size, slots = drawn
     starts, first, last = where
     nodes, chosen, block, found = seeds.shape[0], room[0], np.empty(size, np.int64), 0
     mark, sink = np.zeros(size, np.uint8), np.empty(1)  # mark[j]: coordinate j of the tile is in ``lost``
-    sizes = _prepared(np.uint64(0), np.uint64(0), 0, dim, k, size)
+    sizes = _sized(dim, k, size, slots)
     for tile in range(first, last):
         start, end = tile * size, min(tile * size + size, dim)
         alone, before = _blocks(starts, start, end, block), found
@@ -472,9 +471,9 @@ def _check(new: Array, old: Array, chosen: Array, start: int) -> Any:
 
 
 @_entry
-def _put(drawn: Any, tiles: int, values: int, like: Array, row: int, kind: Array, room: Any) -> None:
+def _put(seeds: Array, sizes: Any, tiles: int, values: int, like: Array, row: int, kind: Array, room: Any) -> None:
     """Write the values of one sample into its row."""
-    prepared, chosen, sink = _prepared(*drawn), room[0], np.empty(1)
+    prepared, chosen, sink = _keyed(_sized(*sizes), seeds), room[0], np.empty(1)
     for tile in range(tiles):
         at, count = _draw(prepared, tile, room)
         new = _view(values, like, at, count)
@@ -498,10 +497,10 @@ def _fit_sums(
     room: Any,
 ) -> None:
     """The tiles [first, last), added to ``found``; ``values`` and ``rows`` are addresses and type."""
-    seeds, dim, k, size = drawn
+    seeds, dim, k, size, slots = drawn
     weights, starts, rounding = how
     nodes, chosen, block, sink = seeds.shape[0], room[0], np.empty(size, np.int64), np.empty(1)
-    sizes = _prepared(np.uint64(0), np.uint64(0), 0, dim, k, size)
+    sizes = _sized(dim, k, size, slots)
     for tile in range(first, last):
         start, end = tile * size, min(tile * size + size, dim)
         alone, common = _blocks(starts, start, end, block), all_common[start:end]
@@ -607,7 +606,7 @@ class _Prepared(NamedTuple):
 
     Attributes
     ----------
-    a, b, off, dim, k, size
+    a, b, own, off, slot, dim, k, size, slots
         As in ``Sample``.
     q, r
         size·k = q·dim + r.
@@ -617,45 +616,72 @@ class _Prepared(NamedTuple):
 
     a: Any
     b: Any
+    own: Any
     off: Any
+    slot: Any
     dim: int
     k: int
     size: int
+    slots: int
     q: int
     r: int
     w: int
 
 
 @_inner
-def _prepared(a: Any, b: Any, off: Any, dim: int, k: int, size: int) -> _Prepared:
-    """The sample of these words and sizes."""
+def _prepared(a: Any, b: Any, off: Any, dim: int, k: int, size: int, slot: Any, slots: int) -> _Prepared:
+    """The sample with the fields of a ``Sample``."""
     q = size * k // dim
-    return _Prepared(a, b, off, dim, k, size, q, size * k - q * dim, _bits(size - 1))
+    own = (off + slot * dim) // slots
+    return _Prepared(a, b, own, off, slot, dim, k, size, slots, q, size * k - q * dim, _bits(size - 1))
 
 
 @_inner
-def _keyed(sizes: _Prepared, words: Array) -> _Prepared:
-    """The same sizes with the words of one sample, so that the division is done once for all nodes."""
-    # The three words lie in one uint64 array; the offset is reckoned with as int64.
-    return _Prepared(words[0], words[1], np.int64(words[2]), sizes.dim, sizes.k, sizes.size, sizes.q, sizes.r, sizes.w)
+def _sized(dim: int, k: int, size: int, slots: int) -> _Prepared:
+    """What samples of these sizes have in common, for ``_keyed``."""
+    return _prepared(np.uint64(0), np.uint64(0), 0, dim, k, size, 0, slots)
+
+
+@_inner
+def _keyed(sizes: _Prepared, seeds: Array) -> _Prepared:
+    """The same sizes with what distinguishes one sample, so that divisions are done once for all nodes."""
+    # All five lie in one uint64 array; the offsets and the slot are reckoned with as int64.
+    own, off, slot = np.int64(seeds[2]), np.int64(seeds[3]), np.int64(seeds[4])
+    return _Prepared(
+        seeds[0], seeds[1], own, off, slot, sizes.dim, sizes.k, sizes.size, sizes.slots, sizes.q, sizes.r, sizes.w
+    )
 
 
 @_inner
 def _place(prepared: _Prepared, tile: int) -> Any:
-    """floor((off + min(tile·size, dim)·k) / dim): where a tile begins on the wire.
+    """floor((own + min(tile·size, dim)·k) / dim): where a tile begins on the wire.
 
     By q and r, since tile·size·k may exceed 64 bits: tile·r stays below 2²⁰·2⁴⁰.
     """
     return (
         prepared.k
         if tile * prepared.size >= prepared.dim
-        else tile * prepared.q + (prepared.off + tile * prepared.r) // prepared.dim
+        else tile * prepared.q + (prepared.own + tile * prepared.r) // prepared.dim
     )
 
 
 @_inner
+def _taken_before(prepared: _Prepared, tile: int) -> Any:
+    """The sum of ``_place`` over the slots before this one; see its namesake in ``sample``."""
+    if tile * prepared.size >= prepared.dim:
+        return prepared.slot * prepared.k
+    more = tile * prepared.r // prepared.dim
+    rest = tile * prepared.r - more * prepared.dim
+    ahead = (prepared.off + prepared.slots * rest) // prepared.dim
+    return prepared.slot * (tile * prepared.q + more) + max(0, prepared.slot - prepared.slots + ahead)
+
+
+@_inner
 def _draw(prepared: _Prepared, tile: int, room: Any) -> tuple[int, int]:
-    """Draw a tile into ``room``: chosen[i] = walk((i + o) mod m) for i < count; returns place on the wire and count."""
+    """Draw a tile into ``room``: chosen[i] = walk((i + o) mod m) for i < count; returns place on the wire and count.
+
+    In a balanced draw o is moved on to where the run of the slot starts.
+    """
     x, draws = room
     at = _place(prepared, tile)
     count = _place(prepared, tile + 1) - at
@@ -668,6 +694,8 @@ def _draw(prepared: _Prepared, tile: int, room: Any) -> tuple[int, int]:
     for r in range(words):
         draws[r] = _word(prepared, start + np.uint64(r))
     o = _below(m, w, prepared, start + np.uint64(words))
+    if prepared.slots > 1:
+        o = (o + _taken_before(prepared, tile + 1) - _taken_before(prepared, tile)) % m
     if m <= RANKED:
         _rank(x, draws, o, m)
     else:

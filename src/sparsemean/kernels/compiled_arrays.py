@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -33,18 +34,24 @@ def scatter(sums: Array, counts: Array, coordinates: Array, y: Array) -> None:
 
 def power_sums(sums: Array, squares: Array, cubes: Array, moment_begin: Array, size: int, starts: Array) -> Array:
     """See ``power_sums_numpy``. Threads do not change a bit."""
-    ends = np.append(starts[1:], sums.size)
+    return _by_block(4, sums.size, starts, partial(_power_sums, sums, squares, cubes, moment_begin, size))
+
+
+def count_sums(sums: Array, counts: Array, starts: Array) -> Array:
+    """See ``count_sums_numpy``. Threads do not change a bit."""
+    return _by_block(2, sums.size, starts, partial(_count_sums, sums, counts))
+
+
+def _by_block(rows: int, size: int, starts: Array, loop: Callable[[int, int], tuple[float, ...]]) -> Array:
+    """What ``loop`` returns for each piece [low, high) of a block, added up: (rows, blocks)."""
+    ends = np.append(starts[1:], size)
     pieces = [
         (block, low, min(low + _PIECE, end))
         for block, (start, end) in enumerate(zip(starts.tolist(), ends.tolist(), strict=True))
         for low in range(start, end, _PIECE)
     ]
-    found = np.zeros((4, starts.size))
-    parts = parallel_map(
-        lambda piece: _power_sums(sums, squares, cubes, moment_begin, size, piece[1], piece[2]),
-        pieces,
-        _threads(sums.size),
-    )
+    found = np.zeros((rows, starts.size))
+    parts = parallel_map(lambda piece: loop(piece[1], piece[2]), pieces, _threads(size))
     for (block, *_), part in zip(pieces, parts, strict=True):
         found[:, block] += part
     return found
@@ -135,6 +142,17 @@ def _power_sums(
                 q2 += q * q
                 qs2 += q * s * s
     return s2, sp3, q2, qs2
+
+
+@_entry
+def _count_sums(sums: Array, counts: Array, low: int, high: int) -> tuple[float, float]:
+    """Of the coordinates [low, high), which lie in one block."""
+    products, squares = 0.0, 0.0
+    for j in range(low, high):
+        mean = sums[j] / max(counts[j], 1)
+        products += mean * sums[j]
+        squares += mean * mean
+    return products, squares
 
 
 @_inner

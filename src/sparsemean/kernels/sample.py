@@ -37,6 +37,9 @@ class Sample(NamedTuple):
         How many coordinates are drawn.
     size
         Coordinates per tile, a power of two.
+    slot, slots
+        Position in a balanced draw, and of how many: samples that differ only in ``slot`` share the coordinates out
+        evenly. By default a sample stands alone.
     """
 
     a: np.uint64
@@ -45,12 +48,24 @@ class Sample(NamedTuple):
     dim: int
     k: int
     size: int
+    slot: int = 0
+    slots: int = 1
 
     @staticmethod
-    def keyed(digest: bytes, dim: int, k: int, size: int) -> Sample:
+    def keyed(digest: bytes, dim: int, k: int, size: int, slot: int = 0, slots: int = 1) -> Sample:
         """The sample of a key with this digest: two words for the tiles, two for the offset."""
         a, b, *offset = np.frombuffer(digest, "<u8").astype(np.uint64)
-        return Sample(a, b, below(dim, offset, 0), dim, k, size)
+        return Sample(a, b, below(dim, offset, 0), dim, k, size, slot, slots)
+
+    @property
+    def own(self) -> int:
+        """The offset that counts for this slot's tiles as ``off`` does for a sample that stands alone."""
+        return (self.off + self.slot * self.dim) // self.slots
+
+    @property
+    def sizes(self) -> tuple[int, int, int, int]:
+        """What the samples of a batch have in common: dim, k, size and slots."""
+        return self.dim, self.k, self.size, self.slots
 
     @property
     def tiles(self) -> int:
@@ -73,10 +88,8 @@ def sample_numpy(sample: Sample, first: int, last: int, out: AnyInts) -> None:
         span = slice(at[some[0]], at[some[-1] + 1])
         out[span] = _from_full_tiles(sample, first + some, counts[some])
     if first <= full < last and counts[-1]:
-        m, start = sample.dim - full * size, full * STRIDE
-        draws = stream_word(sample, stream_index(start, shuffle_words(m)))
-        o = below(m, sample, start + shuffle_words(m))
-        out[at[-2] :] = from_tile(draws, o, int(counts[-1]), m) + full * size
+        draws, o = last_shuffle(sample)
+        out[at[-2] :] = from_tile(draws, o, int(counts[-1]), sample.dim - full * size) + full * size
 
 
 draw = twin(sample_numpy, "sample", values=lambda sample, first, last, out: out.size)
@@ -136,25 +149,54 @@ def places(sample: Sample, first: int, last: int) -> Ints:
 
 
 def places_of(sample: Sample, b: Ints) -> Ints:
-    """floor((off + min(b·size, dim)·k) / dim), in int64: where tile b begins on the wire."""
+    """floor((own + min(b·size, dim)·k) / dim), in int64: where tile b begins on the wire.
+
+    As own = floor((off + slot·dim) / slots), it is floor((off + slot·dim + slots·min(b·size, dim)·k) / (slots·dim)).
+    """
     q, r = divmod(sample.size * sample.k, sample.dim)
-    return np.where(b * sample.size >= sample.dim, sample.k, b * q + (sample.off + b * r) // sample.dim)
+    return np.where(b * sample.size >= sample.dim, sample.k, b * q + (sample.own + b * r) // sample.dim)
+
+
+def run_starts(sample: Sample, b: Ints) -> Ints:
+    """How many places of tile b the slots before this one take, which is where the run of this one starts."""
+    if sample.slots == 1:
+        return np.zeros(b.shape, np.int64)
+    return _taken_before(sample, b + 1) - _taken_before(sample, b)
+
+
+def _taken_before(sample: Sample, b: Ints) -> Ints:
+    """The sum of ``places_of`` over the slots before this one."""
+    q, r = divmod(sample.size * sample.k, sample.dim)
+    more, rest = np.divmod(b * r, sample.dim)
+    # Each slot has b·q + more places up to tile b, and the last ``ahead`` slots have one more.
+    ahead = (sample.off + sample.slots * rest) // sample.dim
+    taken = sample.slot * (b * q + more) + np.maximum(0, sample.slot - sample.slots + ahead)
+    return np.where(b * sample.size >= sample.dim, sample.slot * sample.k, taken)
 
 
 def _from_full_tiles(sample: Sample, tiles: Ints, counts: Ints) -> Ints:
-    """The first counts[j] coordinates of every tiles[j], one tile after another."""
+    """The counts[j] coordinates of every tiles[j], one tile after another."""
     size, widest, rounds = sample.size, int(counts.max()), shuffle_words(sample.size)
     starts = (tiles * STRIDE).astype(np.uint64)
     draws: Words = stream_word(sample, starts[:, None] + stream_index(0, rounds + 1))
     order: Literal["C", "F"] = "C" if widest > len(tiles) else "F"  # the longer axis is the inner loop
     x = np.empty((len(tiles), widest), np.uint32, order)
     x[:] = np.arange(widest)
-    x += draws[:, rounds:].astype(np.uint32)
+    x += draws[:, rounds:].astype(np.uint32)  # modulo 2**32, of which size is a divisor
+    if sample.slots > 1:
+        x += run_starts(sample, tiles)[:, None].astype(np.uint32)
     x &= np.uint32(size - 1)
     found = permuted(x, draws, size) + tiles[:, None] * size
     if counts.min() == widest:
         return found.ravel()
     return found[np.arange(widest) < counts[:, None]]
+
+
+def last_shuffle(sample: Sample) -> tuple[Words, int]:
+    """What ``from_tile`` needs for the last tile, if that is short: the words that shuffle it, and o."""
+    full, m = divmod(sample.dim, sample.size)
+    draws, o = shuffle(sample, full * STRIDE, m)
+    return draws, (o + int(run_starts(sample, np.array([full]))[0])) % m
 
 
 def from_tile(draws: Words, o: int, count: int, m: int) -> Ints:
@@ -183,6 +225,26 @@ def permuted(x: npt.NDArray[np.uint32], draws: Words, m: int) -> npt.NDArray[np.
         x &= mask
         x ^= x >> np.uint32((2 * w + 1) // 3 - r % 2)
     return x
+
+
+def walked(x: int, draws: Sequence[int], m: int) -> int:
+    """walk(x) in a tile of any size m: ``from_tile`` for a single place, in plain integers and without an image."""
+    if m <= RANKED:
+        return sorted(range(m), key=draws.__getitem__)[x]
+    w = (m - 1).bit_length()
+    mask = (1 << w) - 1
+    while True:
+        for r, z in enumerate(draws):
+            x = (x * (z & mask | 1) + (z >> 32)) & mask
+            x ^= x >> ((2 * w + 1) // 3 - r % 2)
+        if x < m:
+            return x
+
+
+def shuffle(stream: Sequence[Any], start: int, m: int) -> tuple[Words, int]:
+    """The words from ``start`` on that shuffle a tile of any size m, and o, which rotates it."""
+    words = shuffle_words(m)
+    return stream_word(stream, stream_index(start, words)), below(m, stream, start + words)
 
 
 def shuffle_words(m: int) -> int:

@@ -8,16 +8,16 @@ from functools import lru_cache, partial
 
 import numpy as np
 
-from sparsemean._types import Doubles, Floats, Ints
+from sparsemean._types import Array, Doubles, Floats, Ints
 from sparsemean.kernels import Blend, Fit, Sample, fit_sums, threads_for
 from sparsemean.kernels.fit_sums import products
 from sparsemean.memory.base import Arrival, Memory, MemoryFacts, MemorySpec, MemoryState
-from sparsemean.memory.fit import hybrid_coefficients, hybrid_expectation
+from sparsemean.memory.fit import hybrid_coefficients, hybrid_expectation, hybrid_mean
 from sparsemean.memory.per_node import LastValues, checked_age
 from sparsemean.memory.rows import Row
 from sparsemean.memory.table import RowTable
 from sparsemean.payload import Part, Payload
-from sparsemean.state_tree import Array, Tree, array_in, branch
+from sparsemean.state_tree import Tree, array_in, branch
 
 ROUNDING = 1e-9  # of running sums: B − c below this is 0, and says nothing of g
 
@@ -80,7 +80,7 @@ class _Both(MemoryState):
         self._heard = RowTable(spec, Heard, forget_after, everyone=True, name="heard")
         self._common = np.zeros(spec.blocks.dim)
         blocks = len(spec.blocks.sizes)
-        self._together, self._own, self._unheard = np.ones(blocks), np.zeros(blocks), np.ones(blocks)
+        self._coefficients = np.ones(blocks), np.zeros(blocks), np.ones(blocks)  # (a, g, u)
         self._clear()
 
     def _clear(self) -> None:
@@ -89,18 +89,17 @@ class _Both(MemoryState):
         self._unfitted: dict[tuple[int, ...], list[tuple[str, Doubles, Part]]] = {}
 
     def expected(self, node: str, coordinates: Ints) -> Doubles:
-        together, own, unheard = (
-            self._blocks.at(factor, coordinates) for factor in (self._together, self._own, self._unheard)
-        )
+        on_common, own, unheard = (self._blocks.at(each, coordinates) for each in self._coefficients)
         common = self._common[coordinates]
         heard, last = self._heard.expected(node, coordinates), self._last.expected(node, coordinates)
-        return hybrid_expectation(common, last, heard, (together, own, unheard))
+        return hybrid_expectation(common, last, heard, (on_common, own, unheard))
 
     def rows(self, nodes: Sequence[str]) -> list[Floats | float]:
         return self._last.rows(nodes)
 
     def blend(self, nodes: Sequence[str]) -> Blend:
-        factors = np.stack([self._unheard, self._together - self._own - self._unheard, self._own])
+        on_common, own, unheard = self._coefficients
+        factors = np.stack([unheard, on_common - own - unheard, own])
         return Blend(self._common, _arrays(self._heard.rows(nodes)), factors)
 
     def remembered(self, node: str) -> Doubles:
@@ -109,14 +108,11 @@ class _Both(MemoryState):
         return self.expected(node, np.arange(self._blocks.dim))
 
     def mean(self, weights: Mapping[str, Doubles]) -> Doubles:
-        """(a − g)·c·h + g·B̄ + u·c·(1 − h), h the weight of those heard; with c their average, g cancels."""
-        weighed = (np.sum(list(weights.values()), axis=0) > 0).astype(np.float64)
-        mean, last = self._heard.mean(weights), self._last.mean(weights)  # arrays of their own, which are written over
-        mean *= self._blocks.expand(self._together - self._own - self._unheard)
-        mean += self._blocks.expand(self._unheard * weighed)
-        mean *= self._common
-        last *= self._blocks.expand(self._own)
-        mean += last
+        on_common, own, unheard = self._coefficients
+        unheard = unheard * (np.sum(list(weights.values()), axis=0) > 0)  # a block without any weight has the mean 0
+        mean, last = self._heard.mean(weights), self._last.mean(weights)
+        for here, *of_block in zip(self._blocks.slices, on_common, own, unheard, strict=True):
+            hybrid_mean(self._common[here], last[here], mean[here], of_block)  # into ``mean``
         return mean
 
     def take(self, arrivals: Sequence[Arrival]) -> None:
@@ -131,7 +127,7 @@ class _Both(MemoryState):
         )
         for part in parts:
             if isinstance(part.where, Sample):
-                self._unfitted.setdefault(part.where[3:], []).append((arrival.node, arrival.weight, part))
+                self._unfitted.setdefault(part.where.sizes, []).append((arrival.node, arrival.weight, part))
             else:
                 self._fit(arrival.node, arrival.weight, part)
         return replace(arrival, payload=Payload(parts))
@@ -139,17 +135,18 @@ class _Both(MemoryState):
     def _counted(self, part: Part, weight: Doubles) -> Part:
         if np.all(weight > 0):
             return part
-        kept = np.broadcast_to(self._blocks.at(weight, part.coordinates), part.coordinates.shape) > 0
-        return replace(part, where=part.coordinates[kept], values=part.values[kept])
+        positive = np.broadcast_to(self._blocks.at(weight, part.coordinates), part.coordinates.shape) > 0
+        return replace(part, where=part.coordinates[positive], values=part.values[positive])
 
     def _fit(self, node: str, weight: Doubles, part: Part) -> None:
         at, block = part.coordinates, self._blocks.of(part.coordinates)
+        # Each times w: the fit is of their products, which are weighted by w².
         x, c, last = (weight[block] * each for each in (part.values, self._common[at], self._last.expected(node, at)))
         heard = np.broadcast_to(self._heard.expected(node, at), at.shape)
         self._sums += products(block, weight.size, x, c, np.broadcast_to(last, at.shape), heard, ROUNDING)
 
-    def _fit_of(self, alike: Sequence[tuple[str, Doubles, Part]]) -> Doubles:
-        nodes, weights, parts = zip(*alike, strict=True)
+    def _fit_of(self, same_size: Sequence[tuple[str, Doubles, Part]]) -> Doubles:
+        nodes, weights, parts = zip(*same_size, strict=True)
         samples = [part.where for part in parts if isinstance(part.where, Sample)]
         rows, flags = _arrays(self._last.rows(nodes)), _arrays(self._heard.rows(nodes))
         values = [part.values for part in parts]
@@ -158,17 +155,19 @@ class _Both(MemoryState):
 
     @property
     def fits(self) -> Doubles:
+        # All samples of the round at once, so that the sums do not depend on when payloads were folded; and nothing is
+        # kept of it, since a round that could not be closed asks again.
         sums = self._sums
-        for alike in self._unfitted.values():
-            sums = sums + self._fit_of(alike)
+        for same_size in self._unfitted.values():
+            sums = sums + self._fit_of(same_size)
         return sums
 
     def pool(self, fits: Doubles) -> None:
         self._sums, self._unfitted = fits, {}
 
     def learn(self, round: int, estimate: Doubles | None) -> None:
-        before = self._together, self._own, self._unheard
-        self._together, self._own, self._unheard = hybrid_coefficients(tuple(self.fits), before)
+        # First the fit, to c and B as they were when the values came.
+        self._coefficients = hybrid_coefficients(tuple(self.fits), self._coefficients)
         self._last.learn(round, estimate)
         self._heard.learn(round, estimate)
         self._average()
@@ -200,13 +199,17 @@ class _Both(MemoryState):
         self._heard.replay(branch(changes, "heard"))
 
     def state(self) -> Tree:
-        coefficients = np.stack([self._together, self._own, self._unheard])
-        return {"last": self._last.state(), "heard": self._heard.state(), "coefficients": coefficients}
+        return {
+            "last": self._last.state(),
+            "heard": self._heard.state(),
+            "coefficients": np.stack(self._coefficients),
+        }
 
     def restore(self, state: Tree) -> None:
         self._last.restore(branch(state, "last"))
         self._heard.restore(branch(state, "heard"))
-        self._together, self._own, self._unheard = array_in(state, "coefficients")
+        on_common, own, unheard = array_in(state, "coefficients")
+        self._coefficients = on_common, own, unheard
         self._average()
 
 

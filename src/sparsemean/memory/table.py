@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
-from sparsemean._types import Doubles, Floats, Ints
+from sparsemean._types import Array, Doubles, Floats, Ints
 from sparsemean.errors import DamagedJournal
 from sparsemean.kernels import Changes, Columns, Sample, add_scaled, carry, threads_for
 from sparsemean.kernels import put as put_samples
@@ -16,7 +16,7 @@ from sparsemean.memory.column_sums import ColumnSums
 from sparsemean.memory.row_check import MASK, row_check
 from sparsemean.memory.rows import Row, RowChange, clear, picked, put, replaced, row_with
 from sparsemean.payload import Part
-from sparsemean.state_tree import Array, Tree, array_in, branch, names_in
+from sparsemean.state_tree import Tree, array_in, branch, names_in
 
 SEEN = "seen"  # the array of a row that says when it was last written: round + 1, 0 for never
 
@@ -40,6 +40,7 @@ class RowTable(MemoryState):
         self._forget_after = forget_after
         self._blank = self._made(make_row)
         self._shown = self._blank.shown
+        # Offset: rows add to the mean, but nodes send differences already, so that nothing is subtracted.
         self._expects_nothing = isinstance(self._blank.expected(np.empty(0, np.int64)), float)
         self._section = spec.shelf.section(name, self._blank)
         self._rows: dict[str, Row] = {}
@@ -61,7 +62,7 @@ class RowTable(MemoryState):
         if self._forget_after is not None:
             row.arrays[SEEN] = np.zeros(self._blocks.dim, np.int64)
         for array in row.arrays.values():
-            array.flags.writeable = False
+            array.flags.writeable = False  # every new row has these very arrays, until ``settle``
         return row
 
     def _new(self) -> Row:
@@ -94,6 +95,7 @@ class RowTable(MemoryState):
         before, none = self._present.weights, np.zeros(len(self._blocks.sizes))
         changed = {node: weights.get(node, none) for node in before if node not in weights}
         changed |= {node: weight for node, weight in weights.items() if np.any(weight != before.get(node, none))}
+        # Either way O(d) for a node; of the sums begun anew none has lost digits.
         if len(changed) > len(weights):
             self._present.begin(weights, self._values)
         else:
@@ -134,9 +136,9 @@ class RowTable(MemoryState):
             if sample is None:
                 self._receive(round, arrival)
             else:
-                samples.setdefault(sample[3:], []).append((arrival, sample, values))
-        for alike in samples.values():
-            self._replace(alike)
+                samples.setdefault(sample.sizes, []).append((arrival, sample, values))  # by all but the key
+        for same_size in samples.values():
+            self._replace(same_size)
         self._pending = []
         self._expire(round)
 
@@ -153,6 +155,7 @@ class RowTable(MemoryState):
         if not parts:
             return
         at = _touched(parts)
+        # The row as it stands is the latest: a node sends once a round, and the round before is settled.
         entries = picked(self._rows[node], at)
         before = entries.values().astype(np.float64)
         for part in parts:
@@ -179,6 +182,7 @@ class RowTable(MemoryState):
 
     def _replacement(self, arrival: Arrival) -> tuple[Sample | None, Array]:
         """The sample of an arrival that only puts values in place of others, and what it puts; None for the rest."""
+        # With ``forget_after``, SEEN has to be written too, and the kernel writes one array.
         parts = arrival.payload.parts if arrival.payload and self._forget_after is None else ()
         if len(parts) == 1 and isinstance(parts[0].where, Sample):
             values = self._rows[arrival.node].replaced_by(parts[0])
@@ -186,9 +190,10 @@ class RowTable(MemoryState):
                 return parts[0].where, values
         return None, np.empty(0)
 
-    def _replace(self, alike: Sequence[tuple[Arrival, Sample, Array]]) -> None:
+    def _replace(self, same_size: Sequence[tuple[Arrival, Sample, Array]]) -> None:
         """Changes by samples of one size, carried into the sums all at once, tile by tile."""
-        nodes, samples, values = [each[0].node for each in alike], [each[1] for each in alike], [e[2] for e in alike]
+        arrivals, samples, values = zip(*same_size, strict=True)
+        nodes = [arrival.node for arrival in arrivals]
         rows = [self._rows[node] for node in nodes]
         none, columns = np.zeros(len(self._blocks.sizes)), self._sums()
         weights = np.array([[sums.weights.get(node, none) for node in nodes] for sums in columns])
@@ -199,6 +204,7 @@ class RowTable(MemoryState):
             threads_for(samples),
             added,
         )
+        # Already those of the rows to come: the state that has them is written to the disk before the rows are.
         for node, check in zip(nodes, [] if added is None else added.tolist(), strict=added is not None):
             self._section.add_check(self._places[node], check)
         for node, sample, new, row in zip(nodes, samples, values, rows, strict=True):
@@ -241,6 +247,7 @@ class RowTable(MemoryState):
             received, of_nodes = self._received.popleft()
             for node, coordinates in of_nodes.items():
                 self._received_sizes[node] -= coordinates.size
+                # Not what was sent again since: its entry comes later in ``_received``.
                 old = coordinates[self._latest(node, coordinates).arrays[SEEN] == received + 1]
                 entries = self._latest(node, old)
                 before = entries.values().astype(np.float64)
@@ -248,7 +255,7 @@ class RowTable(MemoryState):
                 self._change(RowChange(node, old, entries), before)
 
     def settle(self) -> None:
-        for node in self._fresh:
+        for node in self._fresh:  # first of all: the place may hold the row of a node that was forgotten
             self._section.renew(self._places[node], self._rows[node])
         samples: dict[tuple[int, ...], list[tuple[Sample, Array, Array]]] = {}
         for node, changes in self._changes.items():
@@ -256,17 +263,17 @@ class RowTable(MemoryState):
             for change in changes:
                 if isinstance(change.where, Sample):
                     written = change.where, change.entries.arrays[self._shown], row.arrays[self._shown]
-                    samples.setdefault(change.where[3:], []).append(written)
+                    samples.setdefault(change.where.sizes, []).append(written)
                 else:
                     put(row, change.at, change.entries)
-        for alike in samples.values():
-            every = Changes(*zip(*alike, strict=True))
+        for same_size in samples.values():
+            every = Changes(*zip(*same_size, strict=True))
             put_samples(every, threads_for(every.samples))
         self._fresh, self._changes = [], {}
 
     def forget(self, node: str) -> None:
         if node in self._rows:
-            for sums in self._sums():
+            for sums in self._sums():  # while there is a row to subtract
                 self._reweigh(sums, node, np.zeros(len(self._blocks.sizes)))
             del self._rows[node], self._received_sizes[node]
             for _, of_nodes in self._received:
@@ -327,6 +334,7 @@ class RowTable(MemoryState):
             self._section.attach(place, self._rows[node])
         if self._section.checks is not None:
             self._section.checks = dict(zip(self._places.values(), self._checks_in(state), strict=True))
+        # Sums of the rows anew would differ in the last digits, which depend on the order of all changes so far.
         sums = branch(state, "sums")
         for each, saved in zip(self._sums(), sums if isinstance(sums, list) else [], strict=True):
             each.restore(saved)

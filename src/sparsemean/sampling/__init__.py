@@ -1,22 +1,36 @@
 """Seeded samples: which coordinates a node sends, drawn alike by the node and the server."""
 
+from sparsemean.sampling.draws import Balanced, Draw, Independent
 from sparsemean.sampling.keys import VERSION, Key, stream_of, words
+from sparsemean.sampling.plan import MAX_SLOTS, Plan, plan_of
 from sparsemean.sampling.samples import (
     MAX_DIM,
+    balanced_sample_of,
     coordinates,
     coordinates_between,
+    sample_between,
     sample_of,
     tile_counts,
     tile_size,
 )
+from sparsemean.sampling.slots import slot_order
 
 __all__ = [
     "MAX_DIM",
+    "MAX_SLOTS",
     "VERSION",
+    "Balanced",
+    "Draw",
+    "Independent",
     "Key",
+    "Plan",
+    "balanced_sample_of",
     "coordinates",
     "coordinates_between",
+    "plan_of",
+    "sample_between",
     "sample_of",
+    "slot_order",
     "stream_of",
     "tile_counts",
     "tile_size",

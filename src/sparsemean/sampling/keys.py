@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import operator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -12,13 +12,25 @@ import numpy as np
 from sparsemean._types import Words
 from sparsemean.errors import InvalidInput
 from sparsemean.kernels.sample import stream_index, stream_word
+from sparsemean.sampling.plan import Plan
 
 VERSION = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """What a sample depends on. ``node=None``: shared by all nodes; ``part``: 0 to 255.
+    """What a sample depends on.
+
+    Parameters
+    ----------
+    seed, round : int
+        Of the run; which round it is.
+    node : str or None
+        Whose sample; None for one that all nodes share.
+    part : int, default 0
+        Which part of the payload, 0 to 255.
+    plan : Plan, optional
+        What the server asked of the node; not part of the digest, from which all streams of words are made.
 
     >>> Key(7, 0, "station-12").child(1)
     Key(seed=7, round=0, node='station-12', part=1)
@@ -28,6 +40,7 @@ class Key:
     round: int
     node: str | None
     part: int = 0
+    plan: Plan | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         for name, bits in (("seed", 64), ("round", 63), ("part", 8)):

@@ -14,6 +14,7 @@ from sparsemean._types import Ints
 from sparsemean.errors import InvalidInput
 from sparsemean.kernels.sample import Sample, draw, drawn, places
 from sparsemean.sampling.keys import Key, integer
+from sparsemean.sampling.slots import slot_order
 
 MAX_DIM = 1 << 40
 
@@ -47,6 +48,31 @@ def sample_of(key: Key, dim: int, k: int) -> Sample:
     return Sample.keyed(key.digest(_LABEL), dim, k, tile_size(dim))
 
 
+def balanced_sample_of(key: Key, dim: int, k: int, slot: int, slots: int) -> Sample:
+    """What the kernels need to draw k of dim coordinates in one slot of a draw that is balanced over nodes.
+
+    Each coordinate is in ⌊slots·k/dim⌋ or ⌈slots·k/dim⌉ of the samples of all slots, and in that of a node with
+    probability exactly k/dim.
+
+    Parameters
+    ----------
+    key
+        Its seed, round and part count; the node does not, since the slots cut one random order into runs.
+    dim, k
+        As for ``sample_of``. Only slots of the same dim and k balance one another.
+    slot
+        From 0 to slots − 1, another one for each node of a round.
+    slots
+        How many there are, up to 2**20.
+
+    >>> [drawn(balanced_sample_of(Key(7, 0, None), 6, 2, slot, slots=3)).tolist() for slot in range(3)]
+    [[3, 1], [2, 0], [4, 5]]
+    """
+    dim, k = _sizes(dim, k)
+    position = slot_order(key, k, slots, slot)
+    return _first_slot(key.seed, key.round, key.part, dim, k)._replace(slot=position, slots=int(slots))
+
+
 def coordinates(key: Key, dim: int, k: int) -> Ints:
     """The k chosen coordinates, in tile order: the order of the values on the wire.
 
@@ -64,18 +90,34 @@ def coordinates_between(key: Key, dim: int, k: int, lo: int, hi: int) -> tuple[I
     >>> coordinates_between(Key(7, 0, "station-12"), 10_000, 8, 4096, 8192)
     (array([6683, 5586, 6810]), 3)
     """
-    dim, k = _sizes(dim, k)
-    size = tile_size(dim)
+    return sample_between(sample_of(key, dim, k), lo, hi)
+
+
+def sample_between(sample: Sample, lo: int, hi: int) -> tuple[Ints, int]:
+    """The coordinates of a sample in [lo, hi), and the place of the first in the whole list.
+
+    lo and hi are multiples of the sample's tile size, or its dim.
+
+    >>> sample_between(sample_of(Key(7, 0, "station-12"), 10_000, 8), 8192, 10_000)
+    (array([8842, 9147]), 6)
+    """
+    dim, size = sample.dim, sample.size
     lo, hi = integer("lo", lo, 0, dim), integer("hi", hi, 0, dim)
     if lo > hi or any(end % size and end != dim for end in (lo, hi)):
         raise InvalidInput(
             f"[{lo}, {hi}) is not a range of tiles; give lo ≤ hi, each dim = {dim} or a multiple of {size}"
         )
-    sample, first, last = sample_of(key, dim, k), -(-lo // size), -(-hi // size)
+    first, last = -(-lo // size), -(-hi // size)
     place, end = places(sample, first, last)[[0, -1]].tolist()
     found = np.empty(end - place, np.int64)
     draw(sample, first, last, found)
     return found, place
+
+
+@lru_cache(maxsize=64)  # the same for all nodes of a round
+def _first_slot(seed: int, round: int, part: int, dim: int, k: int) -> Sample:
+    digest = Key(seed, round, None, part).digest(b"balanced" + k.to_bytes(8, "little"))
+    return Sample.keyed(digest, dim, k, tile_size(dim))
 
 
 @lru_cache(maxsize=256, typed=True)  # the same few, for every payload

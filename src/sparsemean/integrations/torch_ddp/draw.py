@@ -9,7 +9,17 @@ import torch
 from torch import Tensor
 
 from sparsemean._types import Words
-from sparsemean.kernels.sample import RANKED, STRIDE, Sample, below, places, shuffle_words, stream_index, stream_word
+from sparsemean.kernels.sample import (
+    RANKED,
+    STRIDE,
+    Sample,
+    last_shuffle,
+    places,
+    run_starts,
+    shuffle_words,
+    stream_index,
+    stream_word,
+)
 
 
 def coordinates(samples: Sequence[Sample], device: torch.device) -> Tensor:
@@ -22,7 +32,7 @@ def coordinates(samples: Sequence[Sample], device: torch.device) -> Tensor:
     >>> coordinates([sample_of(Key(7, 0, "station-12"), 784, 5)], torch.device("cpu"))
     tensor([[ 39, 326,  17, 548,  62]])
     """
-    n, (dim, k, size) = len(samples), samples[0][3:]
+    n, (dim, k, size, _) = len(samples), samples[0].sizes
     full, rest = divmod(dim, size)
     at = np.stack([places(sample, 0, sample.tiles) for sample in samples])
     counts = np.diff(at)
@@ -45,12 +55,13 @@ def coordinates(samples: Sequence[Sample], device: torch.device) -> Tensor:
 
 
 def _from_full_tiles(samples: Sequence[Sample], full: int, width: int, device: torch.device) -> Tensor:
-    """(n, full · width): the first ``width`` coordinates of every full tile."""
+    """(n, full · width): the first ``width`` coordinates of every full tile, from where each sample's run starts."""
     size = samples[0].size
     rounds = shuffle_words(size)
     index = (np.arange(full) * STRIDE).astype(np.uint64)[:, None] + stream_index(0, rounds + 1)
     draws = np.stack([stream_word(sample, index) for sample in samples])
-    offset = _narrow(draws[..., rounds:] & np.uint64(size - 1), size, device)
+    starts = np.stack([run_starts(sample, np.arange(full)) for sample in samples]).astype(np.uint64)
+    offset = _narrow(draws[..., rounds:] + starts[..., None] & np.uint64(size - 1), size, device)
     x = (torch.arange(width, dtype=offset.dtype, device=device) + offset).bitwise_and_(size - 1)
     found = _permuted(x, draws[..., :rounds], size).to(torch.int64)
     return found.add_(torch.arange(full, device=device)[:, None] * size).view(len(samples), -1)
@@ -58,9 +69,9 @@ def _from_full_tiles(samples: Sequence[Sample], full: int, width: int, device: t
 
 def _from_last_tile(samples: Sequence[Sample], m: int, count: int, device: torch.device) -> Tensor:
     """(n, count): walk((i + o) mod m) for i < count, in the last tile, of m coordinates."""
-    words, start = shuffle_words(m), samples[0].dim // samples[0].size * STRIDE
-    draws = np.stack([stream_word(sample, stream_index(start, words)) for sample in samples])
-    offset = torch.tensor([[below(m, sample, start + words)] for sample in samples], device=device)
+    shuffles = [last_shuffle(sample) for sample in samples]
+    draws = np.stack([words for words, _ in shuffles])
+    offset = torch.tensor([[o] for _, o in shuffles], device=device)
     x = (torch.arange(count, device=device) + offset) % m
     if m <= RANKED:
         return torch.from_numpy(np.argsort(draws, axis=1, kind="stable")).to(device).gather(1, x)

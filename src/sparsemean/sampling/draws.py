@@ -1,0 +1,62 @@
+"""Draws: the laws by which nodes choose their coordinates, one class each.
+
+A draw answers two questions. At the node, and again at the server: which coordinates are those of this key? And in the
+formulas: how many nodes send a coordinate, given who came (``theory.CountLaw``)?
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+from sparsemean.kernels.sample import Sample
+from sparsemean.sampling.keys import Key
+from sparsemean.sampling.samples import balanced_sample_of, sample_of
+
+
+class Draw(ABC):
+    """How k of d coordinates are chosen. Members are frozen dataclasses.
+
+    Whatever the draw, a node sends each coordinate with probability exactly k/d, and at each coordinate nodes are
+    exchangeable.
+    """
+
+    @property
+    def planned(self) -> bool:
+        """Whether a node needs a slot, which the server's plan or the run's list of nodes gives it."""
+        return False
+
+    @abstractmethod
+    def sample(self, key: Key, dim: int, k: int) -> Sample:
+        """The coordinates of this key."""
+
+
+@dataclass(frozen=True)
+class Independent(Draw):
+    """Each node draws by itself, as in the paper: M_j, how many send coordinate j, is binomial."""
+
+    def sample(self, key: Key, dim: int, k: int) -> Sample:
+        return sample_of(key, dim, k)
+
+
+@dataclass(frozen=True)
+class Balanced(Draw):
+    """Nodes share one random order of the coordinates per round and take runs of it in the order of their slots.
+
+    Of n slots with p = k/d, ⌊np⌋ or ⌈np⌉ send each coordinate. With np a whole number and all present the plain mean
+    has the error (1/n²)(1/p − 1)(R1 − R2/(n − 1)): that of independent draws where vectors are uncorrelated, 0 where
+    they are equal. Where they point away from each other, R2 < 0, it is up to n/(n − 1) × that of independent draws
+    (np ≤ 1: 1/(1 − p) ×).
+
+    A node without a slot (``Plan()``) draws independently; the formulas then count it apart.
+    """
+
+    @property
+    def planned(self) -> bool:
+        return True
+
+    def sample(self, key: Key, dim: int, k: int) -> Sample:
+        plan = key.plan
+        if plan is None or plan.slot is None:
+            return sample_of(key, dim, k)
+        return balanced_sample_of(key, dim, k, plan.slot, plan.slots)
