@@ -61,8 +61,8 @@ def deviation(name: str, share: float, missing: str, seed: int) -> Doubles:
             stand_in = {**{node: server.expected(str(node)) for node in clients}, **stand_in}
         wanted = np.mean(list(stand_in.values()), axis=0)
         for node in present.tolist():
-            client = clients.setdefault(node, sm.Client(run, str(node)))
-            client.delivered(server.accept(str(node), client.encode(vectors[node], round)))
+            client, plan = clients.setdefault(node, sm.Client(run, str(node))), server.plan(str(node))
+            client.delivered(server.accept(str(node), client.encode(vectors[node], round, plan)))
         estimate = server.close_round()
     return np.asarray(estimate.mean - wanted)
 
@@ -105,7 +105,7 @@ def nobody_comes(name: str) -> None:
             raise AssertionError(f"{name} estimated the mean of nobody")
         if server.digest() != before:
             raise AssertionError(f"{name} changed without anybody")
-        client.delivered(server.accept("0", client.encode(vectors_of(round, 1)[0], round)))
+        client.delivered(server.accept("0", client.encode(vectors_of(round, 1)[0], round, server.plan("0"))))
         server.close_round()
 
 

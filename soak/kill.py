@@ -165,10 +165,10 @@ class Killed:
         """Let the model accept what was accepted, in that order; the step is done when all of it was."""
         had = list(self.model._rounds.roster.accepted)
         expect(waiting[: len(had)], had)
-        offered = {payload.node: payload for payload in step.payloads}
+        submitted = {payload.node: payload for payload in step.payloads}
         for node in waiting[len(had) :]:
-            self.model.accept(node, offered[node].blob, offered[node].weight)
-        self.done += offered.keys() <= set(waiting)
+            self.model.accept(node, submitted[node].blob, submitted[node].weight)
+        self.done += submitted.keys() <= set(waiting)
 
 
 @dataclass

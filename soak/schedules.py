@@ -111,7 +111,7 @@ class Schedules(RuleBasedStateMachine):
         assert one == other, answers
         return answers[0]
 
-    def offer(self, node: str, weight: float, ahead: int = 0) -> None:
+    def submit(self, node: str, weight: float, ahead: int = 0) -> None:
         round = self.plain.round + ahead
         noise = np.random.default_rng((self.run.seed, NAMES.index(node), round)).normal(size=DIM)
         with suppress(SparseMeanError):  # the node may have delivered something for a later round
@@ -127,12 +127,12 @@ class Schedules(RuleBasedStateMachine):
     @rule(nodes=SOME, weight=WEIGHTS, ahead=st.sampled_from([0, 0, 0, 1]))
     def send(self, nodes: list[str], weight: float, ahead: int) -> None:
         for node in nodes:
-            self.offer(node, weight, ahead)
+            self.submit(node, weight, ahead)
 
     @rule(nodes=SOME, weight=WEIGHTS, kept=st.booleans())
     def send_and_arrive(self, nodes: list[str], weight: float, kept: bool) -> None:
         for node in nodes:
-            self.offer(node, weight)
+            self.submit(node, weight)
             if self.sent:
                 self.deliver(len(self.sent) - 1, kept)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import subprocess
 import sys
@@ -72,6 +73,16 @@ PUBLIC = [
     "theory",
 ]
 
+# What sparsemean.core exported before it became sparsemean.extending, and what of that has no equivalent now.
+FORMER_CORE = """
+DITHER GROUP LARGEST_SCALE LEAST_RATIO RANKED STRIDE Arrival Belief Blocks Decoded Decoder Doubles Encoder
+EncoderFacts Journal Key Layout Levels Memory MemoryFacts Nothing Offer Part Payload Recollection Record
+RoundTotals Rounds Sample Setting Shelf State Stateful Summary Taken Tree Words array_in below block_size
+branch coordinates coordinates_between count_given_sent fingerprint journal_folder kept open_frame pack places
+places_of read_payload read_tree rebuilt sample_of shuffle_words stream_index stream_of stream_word written
+"""
+GONE_FROM_CORE = {"Decoded", "Rounds", "rebuilt"}
+
 
 def test_exported_names_are_these():
     assert sorted(PUBLIC) == PUBLIC
@@ -140,6 +151,36 @@ def test_the_former_name_of_extending_still_serves_and_says_the_new_one():
     script = "import sparsemean.core as core, sparsemean.extending as new; assert core.Encoder is new.Encoder"
     done = subprocess.run([sys.executable, "-W", "always", "-c", script], capture_output=True, text=True, check=True)
     assert "sparsemean.core is now sparsemean.extending" in done.stderr
+
+
+@pytest.mark.filterwarnings(r"ignore:sparsemean\.core\.\w+ is now:DeprecationWarning")
+@pytest.mark.parametrize("name", FORMER_CORE.split())
+def test_every_former_name_of_core_works_or_is_gone_with_a_remedy(name):
+    core = importlib.import_module("sparsemean.core")
+    if name in GONE_FROM_CORE:
+        with pytest.raises(AttributeError, match=rf"core\.{name} is gone; .*sparsemean\."):
+            getattr(core, name)
+    else:
+        assert getattr(core, name) is not None
+        assert name in core.__all__
+
+
+@pytest.mark.parametrize(
+    ("former", "now"),
+    [("Recollection", "MemoryState"), ("Setting", "MemorySpec"), ("Offer", "Submission"), ("Taken", "Acceptance")],
+)
+def test_a_former_name_of_core_is_the_new_thing_and_warns(former, now):
+    core = importlib.import_module("sparsemean.core")
+    with pytest.warns(DeprecationWarning, match=rf"core\.{former} is now sparsemean\..*\.{now}"):
+        assert getattr(core, former).__name__ == now
+
+
+def test_the_former_coordinates_of_core_take_a_run():
+    core = importlib.import_module("sparsemean.core")
+    run = sm.Run(sm.named("rand-k", k=6), dim=10_000)
+    found, first = core.coordinates(run, "a", 0, 4096, 8192)
+    wanted, place = run.coordinates("a", 0, lo=4096, hi=8192)
+    assert (found.tolist(), first) == (wanted.tolist(), place)
 
 
 def test_whatever_a_package_of_members_exports_can_be_read_back():

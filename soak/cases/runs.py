@@ -19,7 +19,7 @@ DIM, NODES = 400, 8
 
 @dataclass(frozen=True)
 class Payload:
-    """What a node offers."""
+    """What a node submits."""
 
     node: str
     blob: bytes
@@ -119,7 +119,7 @@ def steps(case: Case, rounds: int, seed: int) -> list[Step]:
         payloads = []
         for node in present:
             vectors[node] = vectors[node] + 0.3 * rng.normal(size=DIM)
-            payloads.append(_offered(server, clients[node], vectors[node], float(rng.choice([1.0, 0.5, 2.0]))))
+            payloads.append(_submitted(server, clients[node], vectors[node], float(rng.choice([1.0, 0.5, 2.0]))))
         size = case.threads
         found += [Step("accept", round, tuple(payloads[at : at + size])) for at in range(0, len(payloads), size)]
         found.append(Step("skip" if rng.random() < 0.15 else "close", round))
@@ -127,12 +127,12 @@ def steps(case: Case, rounds: int, seed: int) -> list[Step]:
     return found
 
 
-def _offered(server: sm.Server, client: sm.Client, vector: np.ndarray[Any, Any], weight: float) -> Payload:
-    """What the client sends until the server takes it: a node that was forgotten begins afresh."""
+def _submitted(server: sm.Server, client: sm.Client, vector: np.ndarray[Any, Any], weight: float) -> Payload:
+    """What the client sends until the server accepts it: a node that was forgotten begins afresh."""
     payload = Payload(client.node, client.encode(vector, server.round), weight)
     try:
         client.delivered(_accepted(server, payload))
     except OutOfStep:
         client.reset()
-        return _offered(server, client, vector, weight)
+        return _submitted(server, client, vector, weight)
     return payload

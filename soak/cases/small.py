@@ -66,7 +66,7 @@ def moves(run: sm.Run, script: Iterable[str]) -> Iterator[Move]:
         elif word.startswith("-"):
             move = Move("forget", node=word[1:])
         else:
-            payloads = tuple((node, _offered(server, clients[node])) for node in word)
+            payloads = tuple((node, _submitted(server, clients[node])) for node in word)
             yield Move("accept" if len(word) == 1 else "accept_many", payloads)
             continue
         if word != "close":
@@ -74,7 +74,7 @@ def moves(run: sm.Run, script: Iterable[str]) -> Iterator[Move]:
         yield move
 
 
-def _offered(server: sm.Server, client: sm.Client) -> bytes:
+def _submitted(server: sm.Server, client: sm.Client) -> bytes:
     """What the node sends until the server accepts it: a node that was forgotten begins afresh."""
     noise = np.random.default_rng((NODES.index(client.node), server.round)).normal(size=DIM)
     vector = np.sin(np.arange(DIM) + NODES.index(client.node)) + 0.3 * noise
@@ -83,7 +83,7 @@ def _offered(server: sm.Server, client: sm.Client) -> bytes:
         client.delivered(server.accept(client.node, blob, WEIGHTS[client.node]))
     except OutOfStep:
         client.reset()
-        return _offered(server, client)
+        return _submitted(server, client)
     return blob
 
 

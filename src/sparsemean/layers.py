@@ -78,8 +78,8 @@ class Layers:
         rest = self.dim - sum(large)
         self.blocks: tuple[int, ...] = (*large, rest) if rest else tuple(large)
         alone = [(place.name,) for place in self._places[: len(large)]]
-        together = tuple(place.name for place in self._places[len(large) :])
-        self.names: tuple[tuple[str | int, ...], ...] = (*alone, together) if rest else tuple(alone)
+        shared = tuple(place.name for place in self._places[len(large) :])
+        self.names: tuple[tuple[str | int, ...], ...] = (*alone, shared) if rest else tuple(alone)
 
     def vector(self, arrays: Arrays) -> Floats:
         """All entries as one vector; float64 if any array is, else float32."""

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[Any]
+from sparsemean._types import Array as Array  # two modules of the journal import it from here
+
 Tree = None | bool | int | float | str | Array | list["Tree"] | dict[str, "Tree"]
 
 

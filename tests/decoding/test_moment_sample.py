@@ -18,14 +18,14 @@ LONG = (SHORT + 37) * 4096 + 1234
 @pytest.mark.parametrize(
     "sizes", [(LONG,), (LONG - 5000, 5000), (10, LONG - 10), (70_000, 3, 90_000, LONG), (5,), (4096 * SHORT,)]
 )
-def test_every_layer_has_its_part(sizes: tuple[int, ...]) -> None:
+def test_every_block_has_its_part(sizes: tuple[int, ...]) -> None:
     held = MomentSample(Blocks(sizes))
     mask = np.zeros(held.blocks.dim, bool)
     mask[held.coordinates] = True
     assert mask.sum() == held.count
-    of_layer = held.blocks.sums(mask.astype(float))
-    assert np.all(of_layer >= np.array(sizes) / (2 * EVERY))
-    np.testing.assert_allclose(held.scale * of_layer, sizes)
+    of_block = held.blocks.sums(mask.astype(float))
+    assert np.all(of_block >= np.array(sizes) / (2 * EVERY))
+    np.testing.assert_allclose(held.scale * of_block, sizes)
     assert held.everything == (held.blocks.dim <= SHORT * tile_size(held.blocks.dim))
     some = np.random.default_rng(0).integers(0, held.blocks.dim, 1000)
     places = held.places(some)
@@ -44,8 +44,8 @@ def test_a_long_vector_takes_14_bytes_a_coordinate_and_its_moments_are_near_thos
     assert sum(array.nbytes for array in arrays) < 14.5 * blocks.dim
     summary = totals.summary()
     assert summary is not None
-    for block, layer in enumerate((slice(0, 4 * LONG), slice(4 * LONG, None))):
-        full = vars(Moments.of(table[:, layer]))
+    for number, block in enumerate((slice(0, 4 * LONG), slice(4 * LONG, None))):
+        full = vars(Moments.of(table[:, block]))
         for name, value in full.items():
-            near = 1e-11 if name in ("s2", "q", "noise") or block else 0.03
-            assert getattr(summary, name)[block] == pytest.approx(value, rel=near, abs=1e-9), name
+            near = 1e-11 if name in ("s2", "q", "noise") or number else 0.03
+            assert getattr(summary, name)[number] == pytest.approx(value, rel=near, abs=1e-9), name

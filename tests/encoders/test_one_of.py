@@ -133,7 +133,8 @@ def test_a_restored_client_keeps_its_choice() -> None:
 def test_names_that_begin_with_rand_k_take_several_sizes(name: str) -> None:
     options: dict[str, Any] = {"ratio": 2.0} if name.endswith("opt") else {}
     scheme = sm.named(name, k=(0.5, 0.2), **options)
-    assert scheme.encoder == sm.OneOf((sm.RandK(0.5), sm.RandK(0.2)))
+    draw = sm.Balanced() if "balanced" in name else sm.Independent()
+    assert scheme.encoder == sm.OneOf((sm.RandK(0.5, draw=draw), sm.RandK(0.2, draw=draw)))
     assert sm.named(name, k=[0.5, 0.2], **options) == scheme
     alone = sm.named(name, k=0.5, **options)
     assert (scheme.decoder, scheme.memory, scheme.unbiased) == (alone.decoder, alone.memory, alone.unbiased)
@@ -269,19 +270,18 @@ def test_through_the_bytes_all_that_is_said_is_exactly_unbiased(
                 send(server, batch, (0, 2, 1))
             samples = dict(zip(nodes, map(np.array, chosen), strict=True))
             forced.setattr("sparsemean.encoders.rand_k.gathered", lambda at, vector: vector[at])
-            for name in ("sparsemean.encoders.rand_k.sample_of", "sparsemean.wire.parts.sample_of"):
-                forced.setattr(name, lambda key, d, k, samples=samples: samples[key.node])
+            forced.setattr("sparsemean.sampling.draws.sample_of", lambda key, d, k, at=samples: at[key.node])
             if not found:
                 exact = exact_error(server, nodes, vectors, weights, classes)
                 expected = np.array([server.expected(node) for node in nodes])
             found.append(send(server, vectors, classes.tolist()))
-    here, news = (truth(x, weights, run.ranges) for x in (vectors, vectors - expected))
+    here, innovation = (truth(x, weights, run.ranges) for x in (vectors, vectors - expected))
     means = np.array([estimate.mean for estimate in found])
     np.testing.assert_allclose(means.mean(axis=0), here.mean, rtol=0, atol=1e-12)
     assert np.mean(np.sum((means - here.mean) ** 2, axis=1)) == pytest.approx(exact, rel=1e-10)
     assert np.mean([estimate.error for estimate in found]) == pytest.approx(exact, rel=1e-10)
     r1, r2 = np.mean([(e.correlation.r1, e.correlation.r2) for e in found if e.correlation], axis=0)
-    assert (r1, r2) == pytest.approx((news.r1.sum(), news.r2.sum()), rel=1e-10)
+    assert (r1, r2) == pytest.approx((innovation.r1.sum(), innovation.r2.sum()), rel=1e-10)
 
 
 def test_mean_divides_every_value_by_its_own_probability() -> None:

@@ -27,6 +27,7 @@ from typing import Any
 
 import numpy as np
 import ray
+from ray._common.utils import get_ray_address_file
 from ray.cluster_utils import Cluster
 
 import sparsemean as sm
@@ -37,6 +38,7 @@ from sparsemean.integrations.ray.shard import Shard
 from sparsemean.journal import faults
 from sparsemean.server.local import Entry
 from sparsemean.server.submissions import submission_of
+from sparsemean.wire.frame import frame_digest
 
 DIM, LAYERS = 20_000, (3_000, 9_000, 8_000)  # of which neither 2 nor 3 shards begin where a layer does
 WEIGHTS = {f"node-{i}": [1.0 + i, 2.0, 0.0 if i == 1 else 1.5] for i in range(5)}
@@ -48,6 +50,9 @@ SAME = {
     "rand-k-temporal-shared-stable": sm.named("rand-k-temporal-shared-stable", k=0.05),
     "rand-k-hybrid": sm.named("rand-k-hybrid", k=(0.05, 0.02)),
     "diana": sm.named("diana", k=0.05),
+    "rand-k-balanced": sm.named("rand-k-balanced", k=(0.25, 0.02), values="int8"),
+    "rand-k-balanced-hybrid": sm.named("rand-k-balanced-hybrid", k=0.3),
+    "balanced, given T": sm.Scheme(sm.RandK(0.3, draw=sm.Balanced()), sm.Spatial("avg"), sm.PerNode()),
 }
 
 
@@ -62,12 +67,16 @@ class Both:
         self.clients = [sm.Client(run, node, run.encoders[i % len(run.encoders)]) for i, node in enumerate(WEIGHTS)]
         self.random = np.random.default_rng(1)
         self.base = self.random.normal(size=run.dim)
+        self.asked = list(WEIGHTS)[:0:-1]  # the first node has no slot, where there are any
+        self.same_plans = True
 
     def payloads(self) -> dict[str, bytes]:
         """One node in four is away."""
         round = self.plain.round
+        plans, sharded = ({**each.plans(self.asked), **each.plans(WEIGHTS)} for each in (self.plain, self.sharded))
+        self.same_plans &= plans == sharded
         return {
-            client.node: client.encode(self.base + self.random.normal(size=self.run.dim), round)
+            client.node: client.encode(self.base + self.random.normal(size=self.run.dim), round, plans[client.node])
             for number, client in enumerate(self.clients)
             if (number + round) % 4 != 3
         }
@@ -100,7 +109,8 @@ def difference(plain: sm.Estimate, sharded: sm.Estimate) -> dict[str, Any]:
         "mean": float(np.abs(plain.mean - sharded.mean).max() / np.abs(plain.mean).max()),
         "numbers": max((abs(a - b) / max(abs(a), 1e-300) for a, b in numbers if a is not None), default=0.0),
         "rest": bool(np.array_equal(plain.counts, sharded.counts))
-        and (plain.nodes, plain.bytes, plain.round) == (sharded.nodes, sharded.bytes, sharded.round),
+        and (plain.nodes, plain.bytes, plain.round) == (sharded.nodes, sharded.bytes, sharded.round)
+        and plain.error_is_bound == sharded.error_is_bound,
     }
 
 
@@ -119,7 +129,7 @@ def same(cluster: Any, folder: Path) -> dict[str, Any]:
     for name in SAME:
         with both(name, shards=2) as pair:
             rounds = [{"answers": pair.accept(pair.payloads()), **pair.close()} for _ in range(3)]
-            found[name] = {"rounds": rounds, "expected": pair.expected()}
+            found[name] = {"rounds": rounds, "expected": pair.expected(), "plans": pair.same_plans}
     return found
 
 
@@ -171,9 +181,58 @@ def front_died(cluster: Any, folder: Path) -> dict[str, Any]:
     return {**found, "codes": codes, "faults": [faults(path) for path in sorted(folder.iterdir())]}
 
 
+def plans_kept(cluster: Any, folder: Path) -> dict[str, Any]:
+    """The front dies when one shard alone has the slots of a round, and when nodes were told and some have come."""
+    driver = [sys.executable, __file__, cluster.address, str(folder)]
+    codes = [subprocess.run([*driver, "deal"], timeout=120, check=False).returncode]
+    found: dict[str, Any] = {}
+    with both("balanced, given T", shards=2, journal=folder) as pair:
+        dealt = pair.sharded._rounds.roster.dealt
+        found["half"] = dealt is None or list(dealt) == pair.asked
+        pair.sharded.close()
+        codes.append(subprocess.run([*driver, "told"], timeout=120, check=False).returncode)
+        pair.sharded = RayServer(pair.run, shards=2, missing="carry", journal=folder)
+        payloads = pair.payloads()
+        told = json.loads(told_by(folder).read_text())
+        found["told"] = told == {node: pair.sharded.plan(node).hex() for node in WEIGHTS}
+        found["came"] = list(pair.sharded._rounds.roster.accepted) == list(payloads)[:2]
+        rounds = [{"answers": pair.accept(payloads), **pair.close()}]
+        payloads = pair.payloads()
+        ray.kill(pair.sharded._sharded.shards.actors[1], no_restart=False)
+        rounds.append({"answers": pair.accept(payloads), **pair.close()})
+        found |= {"rounds": rounds, "expected": pair.expected(), "plans": pair.same_plans}
+    longer = sm.Run(pair.run.scheme, DIM, seed=3, blocks=LAYERS, nodes=[*WEIGHTS, "new"])
+    with RayServer(longer, shards=2, missing="carry", journal=folder) as server:
+        blob = sm.Client(longer, "new").encode(pair.base, server.round)
+        found["joined"] = server.accept("new", blob).node
+    with RayServer(pair.run, shards=2, missing="carry", journal=folder) as server:  # without the list again
+        found["kept"] = server.accept("new", blob) == sm.Receipt("new", server.round, frame_digest(blob))
+    return {**found, "codes": codes, "faults": [faults(path) for path in sorted(folder.iterdir())]}
+
+
+def told_by(folder: Path) -> Path:
+    """Where a front that dies leaves the plans that it told."""
+    return folder.with_suffix(".plans")
+
+
 def die(address: str, folder: str, when: str) -> None:
-    """A front that ends the first round in one shard alone, or hands the third payload of the second to one alone."""
+    """A front that tells half of the shards, or of the nodes, what it should tell all, and is gone.
+
+    It ends the first round in one shard alone, or hands the third payload of the second to one alone; or gives the
+    slots of the first round to one alone, or tells all plans and takes two payloads.
+    """
     ray.init(address=address, logging_level=logging.ERROR)
+    if when in ("deal", "told"):
+        pair = Both(sm.Run(SAME["balanced, given T"], DIM, seed=3, blocks=LAYERS), 2, journal=folder)
+        if when == "deal":
+            actor = pair.sharded._sharded.shards.actors[0]
+            ray.get(actor.deal.remote(pair.sharded._sharded.shards.sequence, 0, pair.asked))
+        else:
+            payloads = pair.payloads()
+            plans = {node: pair.sharded.plan(node).hex() for node in WEIGHTS}
+            told_by(Path(folder)).write_text(json.dumps(plans))
+            pair.sharded.accept_many(list(payloads.items())[:2], WEIGHTS)
+        os._exit(9)
     pair = Both(sm.Run(SAME["rand-k-temporal"], DIM, seed=3, blocks=LAYERS), 2, journal=folder)
     shards, payloads = pair.sharded._sharded.shards, pair.payloads()
     if when == "end":
@@ -188,7 +247,7 @@ def die(address: str, folder: str, when: str) -> None:
         roster = pair.sharded._rounds.roster
         submission = submission_of(pair.run, None, roster, *last, WEIGHTS[last[0]])
         entry = Entry(*roster.acceptance(submission), submission.payload)
-        cut = pieces(pair.run, pair.sharded._sharded._sharding.bounds, entry)
+        cut = pieces(pair.run, pair.sharded._sharded._sharding.bounds, entry, None)
         ray.get(shards.actors[0].accept.remote(shards.sequence, roster.round, cut[:1]))
     os._exit(9)
 
@@ -292,8 +351,8 @@ def moments(**lies: Lie) -> Lie:
     return of(moments=of(**lies))
 
 
-def rolled(state: Lie = lambda state: state, accepted: Lie = lambda accepted: accepted) -> Lie:
-    return lambda roll: (state(roll[0]), accepted(roll[1]))
+def rolled(state: Lie = lambda it: it, accepted: Lie = lambda it: it, dealt: Lie = lambda it: it) -> Lie:
+    return lambda roll: (state(roll[0]), accepted(roll[1]), dealt(roll[2]))
 
 
 ANY: dict[str, Lie] = {
@@ -314,6 +373,7 @@ VECTOR: dict[str, Lie] = {
 GARBAGE: dict[str, dict[str, Lie]] = {
     "accept": ANY,
     "forget": ANY,
+    "deal": ANY,
     "end": ANY,
     "summary": {
         **ANY,
@@ -355,10 +415,14 @@ GARBAGE: dict[str, dict[str, Lie]] = {
         "another round": rolled(lambda state: {**state, "round": state["round"] + 1}),
         "nobody known": rolled(lambda state: {**state, "known": None}),
         "known are fewer": rolled(lambda state: {**state, "known": {**state["known"], "nodes": ["x"]}}),
-        "likeness is NaN": rolled(lambda state: {**state, "likeness": nan(state["likeness"])}),
+        "likeness is infinite": rolled(lambda state: {**state, "likeness": state["likeness"] + np.inf}),
+        "likeness of one block": rolled(lambda state: {**state, "likeness": state["likeness"][:1]}),
         "digests missing": rolled(lambda state: {**state, "closed": {**state["closed"], "digests": []}}),
         "entries of text": rolled(accepted=lambda _: ["node-0"]),
         "somebody twice": rolled(accepted=lambda accepted: accepted * 2),
+        "slots are text": rolled(dealt=lambda _: "node-0"),
+        "slots of numbers": rolled(dealt=lambda _: [0, 1]),
+        "two slots for one": rolled(dealt=lambda dealt: dealt * 2),
         "weights of another shape": rolled(accepted=lambda them: [replace(t, weight=np.ones(9)) for t in them]),
     },
     "result": {
@@ -450,6 +514,15 @@ class Lied:
             self.note("accept", name, said, True)
         assert self.pair.accept(payloads)
 
+    def dealt(self) -> None:
+        """Answers to slots that were dealt: they stay, and what is told is what a Server tells."""
+        for name in GARBAGE["deal"]:
+            said = self.lie("deal", name, lambda: self.pair.sharded.plans(self.pair.asked))
+            payloads = self.pair.payloads()
+            self.note("deal", name, said, self.pair.same_plans)
+            self.pair.accept(payloads)
+            self.pair.close()
+
     def ended(self, method: str) -> None:
         """Lies when a round has ended, which it has: the next one is open, and a journal has the estimate."""
         for name in GARBAGE[method]:
@@ -479,8 +552,9 @@ def garbage(cluster: Any, folder: Path) -> dict[str, Any]:
     honest, module.Shard = module.Shard, Liar
     try:
         for journal in (folder, None):
-            with both("rand-k-hybrid", shards=2, journal=journal, timeout=60.0) as pair:
+            with both("rand-k-balanced-hybrid", shards=2, journal=journal, timeout=60.0) as pair:
                 lied = Lied(pair)
+                lied.dealt()
                 lied.open_round()
                 lied.unchanged("summary", pair.sharded.close_round)
                 rounds = [pair.close()]
@@ -511,6 +585,7 @@ def garbage(cluster: Any, folder: Path) -> dict[str, Any]:
                     "rounds": rounds,
                     "always": always,
                     "apart": apart,
+                    "plans": pair.same_plans,
                 }
         module.Shard = BornLiar
         found["born"] = [
@@ -572,7 +647,7 @@ def _host(_: object) -> str:
 
 
 CHECKS: list[Callable[[Any, Path], Any]] = [
-    *(same, killed, front_died, capped, lost, garbage, example, documented),
+    *(same, killed, front_died, plans_kept, capped, lost, garbage, example, documented),
     host_lost,  # the last one: a host is gone then
 ]
 
@@ -582,6 +657,8 @@ def two_nodes(temporary: str, attempts: int = 3) -> Any:
     node = {"num_cpus": 4, "object_store_memory": 100_000_000}
     often = {"health_check_period_ms": 1000}  # a host that is gone is missed after five looks
     head = {**node, "temp_dir": temporary, "include_dashboard": False, "_system_config": often}
+    # Wherever its own files are, Cluster notes its address in the default folder, which a new machine does not have.
+    Path(get_ray_address_file(None)).parent.mkdir(parents=True, exist_ok=True)
     try:
         cluster: Any = Cluster(initialize_head=True, head_node_args=head)
         cluster.add_node(**node)
@@ -616,4 +693,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    die(*sys.argv[1:]) if len(sys.argv) == 4 and sys.argv[3] in ("end", "accept") else main()
+    die(*sys.argv[1:]) if len(sys.argv) == 4 and sys.argv[3] in ("end", "accept", "deal", "told") else main()

@@ -43,20 +43,19 @@ def test_whatever_happened_before_the_next_round_is_exactly_unbiased(
                 send(server, batch)
             samples = dict(zip(nodes, map(np.array, chosen), strict=True))
             forced.setattr("sparsemean.encoders.rand_k.gathered", lambda at, vector: vector[at])
-            for name in ("sparsemean.encoders.rand_k.sample_of", "sparsemean.wire.parts.sample_of"):
-                forced.setattr(name, lambda key, d, k, samples=samples: samples[key.node])
+            forced.setattr("sparsemean.sampling.draws.sample_of", lambda key, d, k, at=samples: at[key.node])
             if not found:
                 exact = exact_error(server, nodes, vectors, weights)
                 expected = np.array([server.expected(node) for node in nodes])
             found.append(send(server, vectors))
     assert np.abs(expected).max() > 0.1, "something is remembered"
-    here, news = (truth(x, weights, run.ranges) for x in (vectors, vectors - expected))
+    here, innovation = (truth(x, weights, run.ranges) for x in (vectors, vectors - expected))
     means = np.array([estimate.mean for estimate in found])
     np.testing.assert_allclose(means.mean(axis=0), here.mean, rtol=0, atol=1e-12)
     assert np.mean(np.sum((means - here.mean) ** 2, axis=1)) == pytest.approx(exact, rel=1e-10)
     assert np.mean([estimate.error for estimate in found]) == pytest.approx(exact, rel=1e-10)
     r1, r2 = np.mean([(e.correlation.r1, e.correlation.r2) for e in found if e.correlation], axis=0)
-    assert (r1, r2) == pytest.approx((news.r1.sum(), news.r2.sum()), rel=1e-10)
+    assert (r1, r2) == pytest.approx((innovation.r1.sum(), innovation.r2.sum()), rel=1e-10)
 
 
 @pytest.mark.parametrize("memory", FITTED)

@@ -49,9 +49,9 @@ class Twin:
             senders = [node for node in present if j in came[node][1] and present[node][block] > 0]
             for node in senders:
                 weight, at, values = came[node]
-                news = (float(values[at == j][0]) - self.expected(j)) * DIM / K
+                innovation = (float(values[at == j][0]) - self.expected(j)) * DIM / K
                 factor = gain(self.T, len(senders), sum(weight[block] > 0 for weight in present.values()))
-                estimate[j] += factor * weight[block] * news / sum(weight[block] for weight in counted.values())
+                estimate[j] += factor * weight[block] * innovation / sum(weight[block] for weight in counted.values())
         return estimate
 
     def learn(self, came: Came) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 import sparsemean as sm
 
-DIM, K = 500_000, 5_000  # long enough that powers are kept at one block in eight; draws of more than 4,096 are not kept
+DIM, K = 500_000, 5_000  # long enough that powers are kept at one tile in eight; draws of more than 4,096 are not kept
 BATCH = 1 << 20
 RETURNED = 12 * DIM  # the mean in double precision and the counts, which the estimate holds
 A_NODE = 1_500  # bytes that are remembered of each node of a round: its name, receipt and weight

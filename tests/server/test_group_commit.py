@@ -19,9 +19,9 @@ def test_every_thread_gets_its_own_answer_and_batches_form():
         time.sleep(0.002)
         return [item * item for item in items]
 
-    together = GroupCommit(work)
+    commit = GroupCommit(work)
     with ThreadPoolExecutor(16) as pool:
-        assert list(pool.map(together, range(400))) == [item * item for item in range(400)]
+        assert list(pool.map(commit, range(400))) == [item * item for item in range(400)]
     assert sum(batches) == 400
     assert len(batches) < 400
 
@@ -35,20 +35,20 @@ def test_what_fails_fails_for_all_in_the_batch_and_for_nobody_else():
             raise OSError("no")
         return [f"{item} done" for item in items]
 
-    together: GroupCommit[str, str] = GroupCommit(work)
+    commit: GroupCommit[str, str] = GroupCommit(work)
 
     def ask(item: str) -> str:
         try:
-            return together(item)
+            return commit(item)
         except OSError as error:
             return f"{item} {error}"
 
     with ThreadPoolExecutor(8) as pool:
         first = pool.submit(ask, "first")
-        while not together._turn.locked() or together._waiting:
+        while not commit._turn.locked() or commit._waiting:
             time.sleep(0.001)
         others = [pool.submit(ask, item) for item in ("bad", "with it")]
-        while len(together._waiting) < 2:
+        while len(commit._waiting) < 2:
             time.sleep(0.001)
         gate.set()
         assert first.result() == "first done"

@@ -28,7 +28,7 @@ OPERATIONS: dict[str, tuple[list[str], str, list[str]]] = {
 
 
 @dataclass(frozen=True)
-class Ending:
+class Continuation:
     """How a run goes on after the operation: results of the further calls, and the last digest."""
 
     results: list[object]
@@ -54,9 +54,9 @@ class Plan:
         self.result = None if self.operation == "close" else plain(self.move.play(twin))
         self.after = twin.digest()
         self.rounds[self.after] = twin.round
-        self.ends: dict[str, Ending] = {}
+        self.ends: dict[str, Continuation] = {}
         if self.other is None:
-            self.ends[self.after] = self._ending(twin)
+            self.ends[self.after] = self._continuation(twin)
         if self.move.kind == "accept_many":
             self._after(*(Move("accept_many", self.move.payloads[:count]) for count in range(len(self.move.payloads))))
         if self.other is not None:
@@ -68,7 +68,7 @@ class Plan:
                     move.play(last)
                 digest = last.digest()
                 self.rounds[digest] = last.round
-                self.ends[digest] = self._ending(last)
+                self.ends[digest] = self._continuation(last)
         self.template = None
         if journal:
             self.template = home / "template"
@@ -108,18 +108,18 @@ class Plan:
             move.play(server)
             self.rounds[server.digest()] = server.round
 
-    def _ending(self, server: sm.Server) -> Ending:
+    def _continuation(self, server: sm.Server) -> Continuation:
         results = [plain(move.play(server)) for move in self.rest]
-        return Ending(results, server.digest())
+        return Continuation(results, server.digest())
 
     def go_on(self, server: sm.Server) -> None:
         """From a state after the operation: the rest is as without an interrupt."""
         found = server.digest()
         expect("wrong state", found, *self.ends)
-        ending = self.ends[found]
-        for move, result in zip(self.rest, ending.results, strict=True):
+        continuation = self.ends[found]
+        for move, result in zip(self.rest, continuation.results, strict=True):
             again = plain(move.play(server))
             if again != result:
                 kind = "wrong mean" if move.kind == "close_round" else "wrong result"
                 raise Wrong(kind, f"{move.kind} later on gave {shown(again)}, not {shown(result)}")
-        expect("wrong state", server.digest(), ending.digest)
+        expect("wrong state", server.digest(), continuation.digest)

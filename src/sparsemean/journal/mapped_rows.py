@@ -13,14 +13,15 @@ from pathlib import Path
 
 import numpy as np
 
+from sparsemean._types import Array
 from sparsemean.journal.log import guarded
 from sparsemean.memory.rows import Places, Row, Section, Shelf
-from sparsemean.state_tree import Array, Tree, branch, names_in
+from sparsemean.state_tree import Tree, branch, names_in
 
 SUFFIX = ".rows"
 SMALLEST, LARGEST = 1 << 16, 1 << 30  # bytes by which a file grows, which double in between
 RESIDENT = 1 << 29  # bytes of rows that may stay in this process's memory between rounds
-ALIGNED = 64
+ALIGNED = 64  # bytes, a cache line
 
 
 class MappedShelf(Shelf):
@@ -64,7 +65,7 @@ def growth(row_bytes: int) -> Iterator[tuple[int, int]]:
     >>> [rows for rows, _ in itertools.islice(growth(40_000), 4)], next(growth(1 << 40))[0]
     ([1, 3, 6, 13], 1)
     """
-    size = SMALLEST
+    size = SMALLEST  # the row's length alone decides, so that a reader finds a place without an index
     while True:
         rows = max(1, size // row_bytes)
         yield rows, math.ceil(rows * row_bytes / mmap.ALLOCATIONGRANULARITY) * mmap.ALLOCATIONGRANULARITY
@@ -138,6 +139,7 @@ class _Mapped(Section):
     def _grow(self) -> None:
         rows, length = next(self._growth)
         _allocate(self._file, self.bytes, length)  # room for all of it, or a store into the map could kill us
+        # One more map, not a longer one: rows are views of the maps, which therefore cannot move.
         self._maps.append(mmap.mmap(self._file, length, offset=self.bytes))
         self._ends.append((self._ends[-1] if self._ends else 0) + rows)
         self.bytes += length
@@ -183,7 +185,7 @@ class _Mapped(Section):
 
     def rest(self) -> None:
         if hasattr(mmap, "MADV_DONTNEED") and sys.platform == "linux":
-            for each in self._maps:
+            for each in self._maps:  # shared maps of a file: what was stored stays in the page cache
                 each.madvise(mmap.MADV_DONTNEED)
 
     def close(self) -> None:

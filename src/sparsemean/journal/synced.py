@@ -26,6 +26,7 @@ class Synced:
 
     def note(self, log: Log) -> None:
         """Write to the log, within the current transaction."""
+        # The one that drops the changes up to ``sequence``: else the log could lack what rows are not sure to have.
         log.note(NAME, json.dumps({"sequence": self.sequence, "files": self.files}))
 
     def lost(self, folder: Path) -> Iterator[str]:
@@ -36,5 +37,5 @@ class Synced:
                 held = path.stat().st_size if path.exists() else None
             if held is None:
                 yield f"{path} is missing; restore a copy of the journal"
-            elif held < length:
+            elif held < length:  # longer is right: files grow between two syncs
                 yield f"{path} is shorter than the {length:,} bytes it had; restore a copy of the journal"

@@ -31,6 +31,8 @@ def lost_commits(path: Path) -> int:
     sums = _sums(np.frombuffer(data, order, 6), (0, 0))
     if magic & ~1 != MAGIC or sums != (first, second):  # SQLite takes all of it for nothing
         return int(len(data) > HEADER.size)
+    # Sums go on from frame to frame, so that behind a damaged one none can be checked: there, salts have to do. A frame
+    # that is cut short ends no commit.
     whole, lost = True, 0
     for at in range(HEADER.size, len(data) - FRAME.size - page + 1, FRAME.size + page):
         _, ends, *of_frame, first, second = FRAME.unpack_from(data, at)
@@ -60,6 +62,7 @@ def _sums(words: npt.NDArray[np.integer], before: tuple[int, int]) -> tuple[int,
     >>> _sums(np.array([1, 2, 3, 4]), (0, 0))  # (1, 3), then (7, 14)
     (7, 14)
     """
+    # The recurrence is linear: two dot products, in uint32 since that wraps, instead of a loop over a page's words.
     (ss, st), (ts, tt), of_s, of_t = _factors(words.size)
     s, t = before
     x = words.astype(np.uint32)

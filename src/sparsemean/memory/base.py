@@ -107,13 +107,21 @@ class MemoryState(ABC):
 class MemoryFacts:
     """What a memory asks of the encoder, and how it remembers.
 
-    - ``needs_raw``: it subtracts values of x, so the encoder must send x itself
-    - ``per_node``: it remembers every node by itself, and keeps the payloads of a round until its end
-    - ``adds_offset``: it keeps the state that a Difference encoder builds on
-    - ``verbatim``: what it remembers of a node is what the node last sent, as it was
-    - ``forgets``: what has grown old is as if it had never been sent
-    - ``feedback``: which part of the estimate's squared error comes back in what it expects of all nodes; where the
-      decoder multiplies that by more than its inverse, the server warns that the memory will diverge
+    Parameters
+    ----------
+    needs_raw : bool, default False
+        It subtracts values of x, so the encoder must send x itself.
+    per_node : bool, default False
+        It remembers every node by itself, and keeps the payloads of a round until its end.
+    adds_offset : bool, default False
+        It keeps the state that a Difference encoder builds on.
+    verbatim : bool, default False
+        What it remembers of a node is what the node last sent, as it was.
+    forgets : bool, default False
+        What has grown old is as if it had never been sent.
+    feedback : float, default 0
+        Which part of the estimate's squared error comes back in what it expects of all nodes. Where the decoder
+        multiplies that by more than its inverse, the server warns that the memory will diverge.
     """
 
     needs_raw: bool = False
@@ -131,9 +139,20 @@ class MemoryFacts:
 
 @dataclass(frozen=True, slots=True)
 class MemorySpec:
-    """What a memory is built for: blocks of the vectors, their encoder, the type of their values, a shelf for rows.
+    """What a memory is built for.
 
-    ``dim`` is that of whole vectors, where the blocks are a range of them.
+    Attributes
+    ----------
+    blocks : Blocks
+        Of the vectors, or of the range of them that the memory is for.
+    encoder : Encoder
+        What nodes encode with.
+    dtype : numpy.dtype
+        Of the values that come.
+    shelf : Shelf
+        Where rows are kept; by default in the memory of the process.
+    dim : int, optional
+        Length of the whole vectors, where the blocks are a range of them.
     """
 
     blocks: Blocks

@@ -28,7 +28,7 @@ class ColumnSums:
         """Give the node another weight; O(d) where it has a row."""
         before = self.weights.get(node)
         change = weight if before is None else weight - before
-        if np.any(weight):
+        if np.any(weight):  # first the weights, by which ``repair`` sums
             self.weights[node] = weight
         else:
             self.weights.pop(node, None)
@@ -53,6 +53,7 @@ class ColumnSums:
             weight = self._blocks.at(self.weights[node], coordinates)
             sums = self.sums[coordinates] + weight * (after - before)
             self.sums[coordinates] = sums
+            # A large value that comes rounds the others off too, but that shows only when it leaves again.
             self.repair(coordinates[np.abs(sums) < CANCELLED * np.abs(weight * before)], column)
 
     def repair(self, coordinates: Ints, column: Column) -> None:

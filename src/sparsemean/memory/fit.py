@@ -84,8 +84,8 @@ def hybrid_coefficients(sums: Sequence[A], before: tuple[A, A, A], xp: ModuleTyp
         ``numpy`` or ``torch``.
     """
     *heard, length, along = sums
-    together, own = unit_pair(heard, before[:2], xp)
-    return together, own, unit_ratio(along, length, before[2], xp)
+    on_common, own = unit_pair(heard, before[:2], xp)
+    return on_common, own, unit_ratio(along, length, before[2], xp)
 
 
 def hybrid_expectation(common: A, last: Any, heard: Any, coefficients: tuple[Any, Any, Any]) -> A:
@@ -100,9 +100,33 @@ def hybrid_expectation(common: A, last: Any, heard: Any, coefficients: tuple[Any
     coefficients : triple
         (a, g, u).
     """
-    together, own, unheard = coefficients
-    expected: A = unheard * common + heard * ((together - own - unheard) * common + own * last)
+    on_common, own, unheard = coefficients
+    expected: A = unheard * common + heard * ((on_common - own - unheard) * common + own * last)
     return expected
+
+
+def hybrid_mean(common: A, last: A, heard: A, coefficients: Sequence[Any]) -> A:
+    """The mean of ``hybrid_expectation`` over nodes: c·(u + (a − g − u)·h̄) + g·B̄, since B is 0 where h is.
+
+    Parameters
+    ----------
+    common : array or tensor
+        c.
+    last, heard : array or tensor
+        B̄ and h̄, the means over nodes. Both are overwritten; ``heard`` becomes the result.
+    coefficients : triple
+        (a, g, u).
+
+    >>> hybrid_mean(np.array([4.0]), np.array([1.0]), np.array([0.5]), (1.0, 0.5, 0.0))
+    array([1.5])
+    """
+    on_common, own, unheard = coefficients
+    heard *= on_common - own - unheard
+    heard += unheard
+    heard *= common
+    last *= own
+    heard += last
+    return heard
 
 
 def _quotient(part: A, whole: A, known: Any, otherwise: A | float, xp: ModuleType) -> A:

@@ -7,9 +7,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from sparsemean._types import Ints
+from sparsemean._types import Array, Ints
 from sparsemean.kernels import check_of
-from sparsemean.state_tree import Array
 
 MASK = (1 << 64) - 1
 NEXT = 1 << 48  # entries that an array of a row can have, before the numbers of the next one begin

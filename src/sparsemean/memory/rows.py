@@ -11,11 +11,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from sparsemean._types import Floats, Ints
+from sparsemean._types import Array, Floats, Ints
 from sparsemean.kernels import Sample
 from sparsemean.kernels.sample import drawn, drawn_near
 from sparsemean.payload import Part
-from sparsemean.state_tree import Array, Tree
+from sparsemean.state_tree import Tree
 
 
 class Row(ABC):

@@ -11,7 +11,7 @@ from sparsemean import Hybrid, PerNode, SharedStable
 from sparsemean.integrations.torch_ddp.sums import sums_at, total
 from sparsemean.kernels.fit_sums import fit_products
 from sparsemean.memory import Memory
-from sparsemean.memory.fit import hybrid_coefficients, hybrid_expectation, unit_ratio
+from sparsemean.memory.fit import hybrid_coefficients, hybrid_expectation, hybrid_mean, unit_ratio
 from sparsemean.memory.hybrid import ROUNDING
 
 
@@ -107,10 +107,9 @@ class TensorHybrid(TensorMemory):
         return hybrid_expectation(*self._at(where), self._coefficients())
 
     def mean(self) -> Tensor:
-        together, own, unheard = self._coefficients()
         heard = self.state["heard"].sum(dim=0, dtype=torch.float64) / len(self.state["heard"])
         last = self.state["last"].sum(dim=0, dtype=torch.float64) / len(self.state["last"])
-        return self.state["common"] * (unheard + (together - own - unheard) * heard) + own * last
+        return hybrid_mean(self.state["common"], last, heard, self._coefficients())
 
     def learn(self, where: Tensor, values: Tensor, finite: Tensor) -> None:
         factors, last, heard, common = (self.state[name] for name in ("factors", "last", "heard", "common"))
@@ -122,8 +121,8 @@ class TensorHybrid(TensorMemory):
 
     def _coefficients(self) -> tuple[Tensor, Tensor, Tensor]:
         """(a, g, u)."""
-        together, own, unheard = self.state["factors"].unbind()
-        return together, own, unheard
+        on_common, own, unheard = self.state["factors"].unbind()
+        return on_common, own, unheard
 
     def _at(self, where: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """c, B and whether the rank was heard, at these coordinates."""
