@@ -1,6 +1,6 @@
-"""Write the golden frames in ``tests/golden/wire/v1``: what this wire version promises to read for ever.
+"""Write the golden frames in ``tests/golden/wire``: what each version of the frame promises to read for ever.
 
-Run it once when the wire version is new, and again only for a scheme that has no golden frame yet:
+Run it once when a version is new, and again only for a scheme that has no golden frame yet:
 
     python scripts/make_golden_frames.py [name ...]
 
@@ -22,11 +22,11 @@ from typing import Any
 
 import sparsemean as sm
 from sparsemean import codec
-from sparsemean.wire import frame
 
-FOLDER = Path(__file__).parent.parent / "tests" / "golden" / "wire" / f"v{frame.VERSION}"
+FOLDER = Path(__file__).parent.parent / "tests" / "golden" / "wire"
 DIM, K, SEED = 100, 10, (1 << 63) + 11
 NODE, ROUND = "Göteborg 7", 5
+SLOTS = ("Malmö", NODE, "Lund", "Kiruna")  # of runs whose nodes need one
 FEW_BITS = ("float16", "bfloat16", "int8", "int4", "1-bit")
 
 
@@ -70,7 +70,8 @@ def cases() -> dict[str, Case]:
         options: dict[str, Any] = {"ratio": 1.5} if name == "rand-k-spatial-opt" else {}
         scheme = sm.named(name, k=K, **options)
         rounds = range(ROUND - 2, ROUND + 1) if scheme.node_state else [ROUND]
-        made[name] = Case(sm.Run(scheme, DIM, SEED), [vector(round) for round in rounds])
+        nodes = SLOTS if scheme.encoder.facts.planned else None
+        made[name] = Case(sm.Run(scheme, DIM, SEED, nodes=nodes), [vector(round) for round in rounds])
     for name in ("rand-k", "wangni"):
         made[f"{name}-float64"] = Case(sm.Run(sm.named(name, k=K, values="float64"), DIM, SEED), [vector(ROUND)])
     made["rand-k-blocks"] = Case(sm.Run(sm.named("rand-k", k=0.1), DIM, SEED, blocks=[1, 29, 70]), [vector(ROUND)])
@@ -91,6 +92,18 @@ def cases() -> dict[str, Case]:
         sm.Run(sm.named("diana", k=K, values="int8"), DIM, SEED),
         [vector(round) for round in range(ROUND - 2, ROUND + 1)],
     )
+    balanced = sm.RandK(K, draw=sm.Balanced())
+    made["rand-k-balanced-no-slot"] = Case(sm.Run(sm.Scheme(balanced), DIM, SEED, nodes=SLOTS[2:]), [vector(ROUND)])
+    made["rand-k-balanced-int8"] = Case(
+        sm.Run(sm.Scheme(balanced, values="int8"), DIM, SEED, nodes=SLOTS), [vector(ROUND)]
+    )
+    made["diana-balanced"] = Case(
+        sm.Run(sm.Scheme(sm.Difference(balanced), memory=sm.Offset()), DIM, SEED, nodes=SLOTS),
+        [vector(round) for round in range(ROUND - 2, ROUND + 1)],
+    )
+    made["rand-k-balanced-one-of"] = Case(
+        sm.Run(sm.named("rand-k-balanced", k=(2 * K, K)), DIM, SEED, nodes=SLOTS), [vector(ROUND)]
+    )
     made["lag-unchanged"] = Case(sm.Run(sm.named("lag"), DIM, SEED), [vector(ROUND)] * 2)
     return made
 
@@ -102,17 +115,19 @@ def golden(case: Case) -> tuple[bytes, list[float] | None]:
         blob = client.encode(sent, server.round)
         client.delivered(server.accept(NODE, blob))
         server.skip_round()
-    payload = codec.read_payload(case.run, NODE, *codec.open_frame(case.run, NODE, blob))
+    plan = case.run.listed_plan(NODE) if case.run.planned else None
+    payload = codec.read_payload(case.run, NODE, *codec.open_frame(case.run, NODE, blob), plan)
     return blob, None if payload is None else payload.dense(case.run.dim).tolist()
 
 
 def main() -> None:
     """Write what is not there yet, of the names given or of all."""
-    FOLDER.mkdir(parents=True, exist_ok=True)
     for name, case in cases().items():
         if sys.argv[1:] and name not in sys.argv[1:]:
             continue
-        frame_file, text_file = FOLDER / f"{name}.bin", FOLDER / f"{name}.json"
+        folder = FOLDER / f"v{case.run.frame_version}"
+        folder.mkdir(parents=True, exist_ok=True)
+        frame_file, text_file = folder / f"{name}.bin", folder / f"{name}.json"
         if frame_file.exists() or text_file.exists():
             print(f"{name}: is there, left alone")
             continue

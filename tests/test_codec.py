@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import sparsemean as sm
 from sparsemean import codec, sampling
+from sparsemean.sampling import Plan
 from sparsemean.wire.values import value_kind
 
 VECTOR = np.arange(1.0, 9.0)
@@ -92,10 +93,11 @@ def test_the_bytes_come_back_as_what_the_encoder_made(name, values):
     run = sm.Run(scheme_named(name, values=values), dim=8, seed=1)
     encoder = run.scheme.encoder
     state = encoder.start(8) if isinstance(encoder, sm.encoders.Stateful) else {}
-    made = encoder.encode(VECTOR, run.key("a", 4), state)
-    blob = sm.Client(run, "a").encode(VECTOR, 4)
+    plan = Plan(1, 3) if run.planned else None
+    made = encoder.encode(VECTOR, run.key("a", 4, plan), state)
+    blob = sm.Client(run, "a").encode(VECTOR, 4, codec.pack_plan(run, "a", 4, Plan(1, 3)))
     header, body = codec.open_frame(run, "a", blob)
-    read = codec.read_payload(run, "a", header, body)
+    read = codec.read_payload(run, "a", header, body, plan)
     assert made is not None
     assert read is not None
     for ours, theirs in zip(made.parts, read.parts, strict=True):
@@ -103,7 +105,7 @@ def test_the_bytes_come_back_as_what_the_encoder_made(name, values):
         assert ours.scale == theirs.scale
         sent = ours.values.astype(value_kind(values).dtype)
         assert sent.tobytes() == theirs.values.astype(sent.dtype).tobytes()
-    assert codec.pack(run, "a", 4, read) == blob
+    assert codec.pack(run, "a", 4, read, plan=plan) == blob
 
 
 @pytest.mark.parametrize(

@@ -168,7 +168,7 @@ MEMORIES = [
 
 @pytest.mark.parametrize("scheme", MEMORIES, ids=repr)
 def test_what_is_remembered_may_be_rounded_too(scheme: sm.Scheme) -> None:
-    """Second of two rounds, given what the server remembers of the first: error, R1 and R2 of the news; |z| < 4.5."""
+    """Second of two rounds, given what is remembered of the first: error, R1, R2 of the innovations; |z| < 4.5."""
     rng = np.random.default_rng(3)
     vectors = rng.normal(size=DIM) + rng.normal(size=(NODES, DIM))
     errors, said, r1, r2 = [], [], [], []
@@ -177,7 +177,7 @@ def test_what_is_remembered_may_be_rounded_too(scheme: sm.Scheme) -> None:
         server = sm.Server(run)
         for batch in (0.8 * vectors, vectors):
             exact = exact_error(server, NAMES, batch)
-            news = truth(batch - np.array([server.expected(node) for node in NAMES]), None, run.ranges)
+            innovation = truth(batch - np.array([server.expected(node) for node in NAMES]), None, run.ranges)
             for node, vector in zip(NAMES, batch, strict=True):
                 server.accept(node, sm.Client(run, node).encode(vector, server.round))
             found = server.close_round()
@@ -185,8 +185,8 @@ def test_what_is_remembered_may_be_rounded_too(scheme: sm.Scheme) -> None:
         said_error, rounding, said_r1, said_r2 = numbers(found)
         errors.append(np.sum((found.mean - vectors.mean(axis=0)) ** 2) - exact - rounding)
         said.append(said_error - exact - rounding)
-        r1.append(said_r1 - news.r1.sum())
-        r2.append(said_r2 - news.r2.sum())
+        r1.append(said_r1 - innovation.r1.sum())
+        r2.append(said_r2 - innovation.r2.sum())
     for differences, what in ((errors, "the error"), (said, "what is said of it"), (r1, "R1"), (r2, "R2")):
         assert_zero_on_average(np.array(differences), what)
 

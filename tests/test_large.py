@@ -86,8 +86,8 @@ def test_ranges_beyond_2_to_the_31_are_the_same_as_drawn_in_one_go(dim: int) -> 
 
 
 @pytest.mark.parametrize("dim", [*DIMS, 1 << 40])
-def test_a_single_far_block_is_drawn_alike_by_both_twins(dim: int) -> None:
-    """With k = d/2 the places on the wire leave 32 bits too, and the last blocks have the largest of them."""
+def test_a_single_far_tile_is_drawn_the_same_by_both_twins(dim: int) -> None:
+    """With k = d/2 the places on the wire leave 32 bits too, and the last tiles have the largest of them."""
     key, k, size = Key(3, 1, "b"), dim // 2, tile_size(dim)
     sample, last = sample_of(key, dim, k), -(-dim // size)
     far, place = coordinates_between(key, dim, k, (last - 2) * size, dim)
@@ -221,8 +221,8 @@ def test_a_payload_of_more_than_2_gib_is_checked_and_read_without_a_copy() -> No
     blob = nothing(run.payload_bytes, np.uint8, read_only=True)
     body = blob.data[frame.HEADER_BYTES :]
     start = frame.HEADER.pack(
-        *(frame.MAGIC, frame.VERSION, frame.VALUES, 1, 1, run.scheme_digest, run.run_digest),
-        *(codec.node_digest("a"), 0, run.dim, len(body), 0),
+        *(frame.MAGIC, frame.PLAIN, frame.VALUES, 1, 1, run.scheme_digest, run.run_digest),
+        *(codec.node_digest("a"), 0, frame.DIM.pack(run.dim), len(body), 0),
     )
     blob[: frame.HEADER_BYTES] = np.frombuffer(start + frame.CRC.pack(zlib.crc32(body, zlib.crc32(start))), np.uint8)
     header, opened = codec.open_frame(run, "a", blob.data)

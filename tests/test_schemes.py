@@ -25,6 +25,8 @@ NAMES = [
     "rand-k-temporal-stale",
     "rand-k-temporal-shared-stable",
     "rand-k-hybrid",
+    "rand-k-balanced",
+    "rand-k-balanced-hybrid",
     "top-k",
     "top-k-spatial",
     "top-k-temporal",

@@ -21,8 +21,9 @@ def test_simulate_is_what_a_caller_would_write(name: str) -> None:
     weights = [1.0, 2.0, 0.5, 0.0, 1.0]
     server, clients = sm.Server(run), [sm.Client(run, str(i)) for i in range(5)]
     for t, estimate in enumerate(sm.simulate(run, VECTORS, weights)):
+        plans = server.plans(client.node for client in clients)
         for i, client in enumerate(clients):
-            client.delivered(server.accept(str(i), client.encode(VECTORS[t, i], t), weights[i]))
+            client.delivered(server.accept(str(i), client.encode(VECTORS[t, i], t, plans[str(i)]), weights[i]))
         by_hand = server.close_round()
         assert np.array_equal(estimate.mean, by_hand.mean)
         assert np.array_equal(estimate.counts, by_hand.counts)

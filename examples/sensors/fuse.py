@@ -44,7 +44,8 @@ def agreed_run(readings: Readings, scheme: str, values: str, share: float, seed:
         sys.exit(
             f"{budget.bytes} bytes are too few for a header of 64 and a reading; choose a larger --share or --days"
         )
-    return sm.Run(chosen, dim, seed, readings.blocks)
+    listed = readings.stations if chosen.encoder.facts.planned else None  # a slot each, without a plan
+    return sm.Run(chosen, dim, seed, readings.blocks, nodes=listed)
 
 
 def deaths_within(readings: Readings, asked: int | None) -> int:

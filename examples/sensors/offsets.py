@@ -29,7 +29,8 @@ class Offsets:
             return  # what is sent are not readings drawn at random
         table = np.full((len(blobs), self.run.dim), np.nan)
         for row, (node, blob) in zip(table, blobs.items(), strict=True):
-            payload = codec.read_payload(self.run, node, *codec.open_frame(self.run, node, blob))
+            plan = self.run.listed_plan(node) if self.run.planned else None
+            payload = codec.read_payload(self.run, node, *codec.open_frame(self.run, node, blob), plan)
             for part in payload.parts if payload else ():
                 row[part.coordinates] = part.values
         sent = np.isfinite(table)

@@ -37,10 +37,14 @@ from sparsemean.errors import (
     TooFewNodes,
     WrongRound,
 )
+from sparsemean.errors import WrongPlan as WrongPlan
 from sparsemean.layers import Layers
 from sparsemean.memory import Hybrid, Memory, Offset, PerNode, Shared, SharedStable, Window
 from sparsemean.results import Correlation, Estimate, Receipt
 from sparsemean.run import Run
+from sparsemean.sampling import Balanced as Balanced
+from sparsemean.sampling import Draw as Draw
+from sparsemean.sampling import Independent as Independent
 from sparsemean.schemes import Scheme, named, names
 from sparsemean.server import Clip, CsvReports, PrometheusReports, RoundReport, Server, TensorBoardReports
 from sparsemean.simulation import estimate_mean, simulate

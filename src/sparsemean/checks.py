@@ -21,8 +21,9 @@ from sparsemean.encoders import Encoder, Stateful
 from sparsemean.errors import CheckFailed, InvalidInput, PayloadError
 from sparsemean.evaluation import exact_error
 from sparsemean.memory import Nothing
+from sparsemean.payload import Payload
 from sparsemean.run import Run
-from sparsemean.sampling import Key
+from sparsemean.sampling import Key, Plan
 from sparsemean.schemes import Scheme
 from sparsemean.server import Server
 from sparsemean.simulation import play_round
@@ -52,13 +53,27 @@ def example_vectors(nodes: int, dim: int, seed: int = 0) -> Doubles:
     return vectors
 
 
+def _run(scheme: Scheme, vectors: Doubles, seed: int) -> Run:
+    """A run that lists its nodes, where they need slots."""
+    listed = ["a", "b", *(f"node-{i}" for i in range(len(vectors)))]
+    return Run(scheme, vectors.shape[1], seed, nodes=listed if scheme.encoder.facts.planned else None)
+
+
+def _plan(run: Run, node: str) -> Plan | None:
+    return run.listed_plan(node) if run.planned else None
+
+
+def _decoded(run: Run, node: str, blob: bytes) -> Payload | None:
+    return codec.read_payload(run, node, *codec.open_frame(run, node, blob), _plan(run, node))
+
+
 def _client(run: Run, number: int) -> Client:
     """Where nodes may choose their encoder, they take turns."""
     return Client(run, f"node-{number}", run.encoders[number % len(run.encoders)])
 
 
-def _require(kept: bool, message: str) -> None:
-    if not kept:
+def _require(holds: bool, message: str) -> None:
+    if not holds:
         raise CheckFailed(message)
 
 
@@ -66,8 +81,9 @@ def check_encoder(encoder: Encoder, dim: int, trials: int = 2000) -> None:
     """Encoding is pure, its payload fits its layout, and unbiasedness and ω are as declared."""
     vector = example_vectors(1, dim)[0]
     state = encoder.start(dim) if isinstance(encoder, Stateful) else {}
-    payloads = [encoder.encode(vector, Key(1, trial, "node"), state) for trial in range(trials)]
-    again = encoder.encode(vector, Key(1, 0, "node"), state)
+    plan = Plan(1, 3) if encoder.facts.planned else None
+    payloads = [encoder.encode(vector, Key(1, trial, "node", plan=plan), state) for trial in range(trials)]
+    again = encoder.encode(vector, Key(1, 0, "node", plan=plan), state)
     first = payloads[0]
     if first is None or again is None:
         raise CheckFailed("the first payload of a node may not be skipped: the server knows nothing of it yet")
@@ -92,7 +108,7 @@ def check_encoder(encoder: Encoder, dim: int, trials: int = 2000) -> None:
 
 def check_bytes(scheme: Scheme, vectors: Doubles) -> None:
     """Bytes come back as the payload, have the announced length, and depend on nothing but vector, round and node."""
-    run = Run(scheme, vectors.shape[1], seed=3)
+    run = _run(scheme, vectors, seed=3)
     for i, vector in enumerate(vectors):
         client = _client(run, i)
         blob = client.encode(vector, round=5)
@@ -100,11 +116,12 @@ def check_bytes(scheme: Scheme, vectors: Doubles) -> None:
         _require(blob == _client(run, i).encode(vector, round=5), "a second client gives other bytes")
         exact = len(blob) == run.payload_bytes if run.payload_fixed else len(blob) <= run.payload_bytes
         _require(exact, f"{len(blob)} bytes where payload_bytes says {run.payload_bytes}")
-        payload = codec.read_payload(run, client.node, *codec.open_frame(run, client.node, blob))
+        payload, plan = _decoded(run, client.node, blob), _plan(run, client.node)
         if run.value_kind.exact:
-            _require(codec.pack(run, client.node, 5, payload) == blob, "unpacking and packing again changes the bytes")
+            again = codec.pack(run, client.node, 5, payload, plan=plan)
+            _require(again == blob, "unpacking and packing again changes the bytes")
             state = client.encoder.start(run.dim) if isinstance(client.encoder, Stateful) else {}
-            made = client.encoder.encode(vector, run.key(client.node, 5), state)
+            made = client.encoder.encode(vector, run.key(client.node, 5, plan), state)
             _require((made is None) == (payload is None), "the bytes say 'unchanged' where the encoder does not")
             if made is not None and payload is not None:
                 sent, came = made.dense(run.dim), payload.dense(run.dim)
@@ -114,7 +131,7 @@ def check_bytes(scheme: Scheme, vectors: Doubles) -> None:
 
 def check_refusals(scheme: Scheme, vectors: Doubles) -> None:
     """Damaged, foreign, late and conflicting payloads are refused and change nothing; a repeated one is harmless."""
-    run = Run(scheme, vectors.shape[1], seed=3)
+    run = _run(scheme, vectors, seed=3)
     server = Server(run, round=1)
     client = Client(run, "a")
     good = client.encode(vectors[0], round=1)
@@ -122,7 +139,7 @@ def check_refusals(scheme: Scheme, vectors: Doubles) -> None:
     before = server.digest()
     _require(server.accept("a", good) == receipt, "the same payload again gives another receipt")
     flipped = bytes([*good[:-1], good[-1] ^ 1])
-    other_run = Client(Run(scheme, vectors.shape[1], seed=4), "b").encode(vectors[0], round=1)
+    other_run = Client(_run(scheme, vectors, seed=4), "b").encode(vectors[0], round=1)
     bad = {
         "truncated": ("b", good[:-1]),
         "damaged": ("b", flipped),
@@ -132,6 +149,9 @@ def check_refusals(scheme: Scheme, vectors: Doubles) -> None:
         "early": ("b", Client(run, "b").encode(vectors[0], round=2)),
         "conflicting": ("a", Client(run, "a").encode(vectors[1] + 1.0, round=1)),
     }
+    if run.planned:
+        reordered = Run(scheme, run.dim, run.seed, nodes=run.nodes[::-1])  # the same digest, and other slots
+        bad["by another plan"] = ("b", Client(reordered, "b").encode(vectors[0], round=1))
     for what, (node, blob) in bad.items():
         try:
             server.accept(node, blob)
@@ -143,11 +163,10 @@ def check_refusals(scheme: Scheme, vectors: Doubles) -> None:
 
 def check_merge(scheme: Scheme, vectors: Doubles) -> None:
     """Totals of two halves, merged, are the totals of all."""
-    run = Run(scheme, vectors.shape[1], seed=3)
+    run = _run(scheme, vectors, seed=3)
     whole, left, right = (RoundTotals(run.ranges, bool(run.shares), max(1, len(run.shares))) for _ in range(3))
     for i, vector in enumerate(vectors):
-        node = f"node-{i}"
-        payload = codec.read_payload(run, node, *codec.open_frame(run, node, _client(run, i).encode(vector, round=0)))
+        payload = _decoded(run, f"node-{i}", _client(run, i).encode(vector, round=0))
         for totals in (whole, left if i % 2 else right):
             totals.add(np.ones(1), payload.parts if payload else (), payload.choice if payload and run.shares else 0)
     left.merge(right)
@@ -173,7 +192,7 @@ def check_mean(scheme: Scheme, vectors: Doubles, trials: int) -> None:
         estimate = play_round(server, clients, vectors, ones)
         exact.append(None if expected is None else expected + (estimate.rounding or 0.0))
         means.append(estimate.mean)
-        said.append(estimate.error)
+        said.append(None if estimate.error_is_bound else estimate.error)
     if scheme.unbiased:
         _check_unbiased(np.array(means), truth, "the estimate")
     if exact[0] is not None:

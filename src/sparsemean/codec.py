@@ -1,13 +1,15 @@
-"""Payload ↔ bytes of a run: what binds a frame to its run, node and round."""
+"""Payload ↔ bytes of a run: what binds a frame to its run, node, round and plan."""
 
 from __future__ import annotations
 
 import hashlib
 
-from sparsemean.errors import ForeignPayload, MalformedPayload
+from sparsemean.errors import ForeignPayload, MalformedPayload, WrongPlan
 from sparsemean.payload import Payload
 from sparsemean.run import Run
+from sparsemean.sampling import Plan
 from sparsemean.wire import frame, parts
+from sparsemean.wire import plan as wire_plan
 from sparsemean.wire.checksum import crc32
 from sparsemean.wire.frame import Header
 from sparsemean.wire.reader import Reader
@@ -18,29 +20,62 @@ def node_digest(node: str) -> bytes:
     return hashlib.blake2b(node.encode(), digest_size=8).digest()
 
 
-def pack(run: Run, node: str, round: int, payload: Payload | None, basis: int = 0) -> bytes:
+def pack(run: Run, node: str, round: int, payload: Payload | None, basis: int = 0, plan: Plan | None = None) -> bytes:
     """The frame for a payload; for None, the header that says "unchanged"."""
-    kind = run.value_kind
     sent, choice = (payload.parts, payload.choice) if payload is not None else ((), 0)
-    key = run.key(node, round)
+    key = run.key(node, round, plan)
     body = b"".join(
-        parts.pack(part, layout, run.dim, kind, key)
+        parts.pack(part, layout, run.dim, run.value_kind, key)
         for part, layout in zip(sent, run.layouts[choice] if sent else (), strict=True)
     )
     if payload is not None and len(run.encoders) > 1:
         body = bytes([choice]) + body
-    header = Header(
-        kind=frame.UNCHANGED if payload is None else frame.VALUES,
-        values=kind.code,
-        parts=len(sent),
+    kind = frame.UNCHANGED if payload is None else frame.VALUES
+    return frame.pack(implied_header(run, node, round, plan, kind, len(sent), basis), body)
+
+
+def implied_header(
+    run: Run, node: str, round: int, plan: Plan | None, kind: int = frame.VALUES, parts: int = 1, basis: int = 0
+) -> Header:
+    """The header of a node's frame in a round: what both sides can work out, and so need not send in a compact form."""
+    return Header(
+        kind=kind,
+        values=run.value_kind.code,
+        parts=parts,
         scheme=run.scheme_digest,
         run=run.run_digest,
         node=node_digest(node),
         round=round,
-        dim=run.dim,
+        dim=run.dim if plan is None else 0,
         basis=basis,
+        slot=0 if plan is None else wire_plan.slot_field(plan),
+        plan=b"" if plan is None else wire_plan.tag(plan, _bound_to(run, node, round)),
     )
-    return frame.pack(header, body)
+
+
+def pack_plan(run: Run, node: str, round: int, plan: Plan) -> bytes:
+    """The plan as bytes, for its node; empty where the run's nodes need none."""
+    return wire_plan.pack(plan, _bound_to(run, node, round)) if run.planned else b""
+
+
+def unpack_plan(run: Run, node: str, round: int, blob: bytes) -> Plan:
+    """The plan that ``pack_plan`` wrote for this node and round."""
+    return wire_plan.unpack(blob, _bound_to(run, node, round))
+
+
+def _bound_to(run: Run, node: str, round: int) -> bytes:
+    return run.run_digest + node_digest(node) + round.to_bytes(8, "little")
+
+
+def check_plan(run: Run, node: str, header: Header, plan: Plan) -> None:
+    """Refuse a frame that follows another plan than this one."""
+    implied = implied_header(run, node, header.round, plan)
+    if (header.slot, header.plan) != (implied.slot, implied.plan):
+        slot = "none" if header.slot == wire_plan.NO_SLOT else header.slot
+        raise WrongPlan(
+            f"the payload of node {node!r} follows another plan (slot {slot}) than the one for round {header.round} "
+            f"({plan}); encode with plan=server.plan({node!r}) of this round"
+        )
 
 
 def open_frame(run: Run, node: str, blob: bytes | memoryview) -> tuple[Header, memoryview]:
@@ -48,7 +83,9 @@ def open_frame(run: Run, node: str, blob: bytes | memoryview) -> tuple[Header, m
     header, body = frame.unpack(memoryview(blob))
     if header.scheme != run.scheme_digest:
         raise ForeignPayload("the payload was made with another encoder, value kind or version; give the node this Run")
-    if header.run != run.run_digest or header.dim != run.dim:
+    if header.version != run.frame_version:
+        raise MalformedPayload("the frame's version contradicts its digest")
+    if header.run != run.run_digest or header.dim != (0 if run.planned else run.dim):
         raise ForeignPayload("the payload belongs to a run with another dim, blocks or seed; give the node this Run")
     if header.node != node_digest(node):
         raise ForeignPayload(f"the payload was not made by node {node!r}; check which client sent it")
@@ -57,8 +94,8 @@ def open_frame(run: Run, node: str, blob: bytes | memoryview) -> tuple[Header, m
     return header, body
 
 
-def read_payload(run: Run, node: str, header: Header, body: memoryview) -> Payload | None:
-    """The payload in an opened frame; None where it says "unchanged"."""
+def read_payload(run: Run, node: str, header: Header, body: memoryview, plan: Plan | None = None) -> Payload | None:
+    """The payload in an opened frame, which follows this plan; None where it says "unchanged"."""
     if header.round >> 63:
         raise MalformedPayload("the frame is of a round beyond 2^63 − 1, which there cannot be")
     if header.kind == frame.UNCHANGED:
@@ -73,10 +110,10 @@ def read_payload(run: Run, node: str, header: Header, body: memoryview) -> Paylo
     if header.parts != len(layouts):
         raise MalformedPayload(f"the frame has {header.parts} parts where the encoder makes {len(layouts)}")
     kind = run.value_kind
-    key = run.key(node, header.round)
+    key = run.key(node, header.round, plan)
     read = tuple(parts.unpack(reader, layout, run.dim, kind, key) for layout in layouts)
     reader.finish()
-    return Payload(read, choice)
+    return Payload(read, choice, 0 if plan is None else plan.slots)
 
 
 def next_basis(basis: int, blob: bytes) -> int:

@@ -7,6 +7,7 @@ SparseMeanError
 │   ├── MalformedPayload      not a frame, truncated, damaged, or its sizes contradict each other
 │   ├── ForeignPayload        made for another run, scheme or node
 │   ├── WrongRound            made for a round that is over, or has not begun
+│   ├── WrongPlan             made by another plan than the server gave the node in this round
 │   ├── ConflictingPayload    the node already sent something else in this round
 │   ├── NonFiniteValues       NaN, infinity or absurd magnitudes
 │   ├── OutOfStep             node and server no longer share the state the payload builds on
@@ -48,6 +49,10 @@ class ForeignPayload(PayloadError):
 
 class WrongRound(PayloadError):
     """The payload is late or early."""
+
+
+class WrongPlan(PayloadError):
+    """The payload follows another plan than the server gave its node in this round."""
 
 
 class ConflictingPayload(PayloadError):

@@ -58,7 +58,7 @@ def exact_error(
     """E‖estimate − mean‖² of the coming round, given what the server remembers (Theorems 1 and 3).
 
     Over the draw of coordinates alone: what few-bit values add is ``Estimate.rounding``. ``classes`` says which of the
-    run's shares each node has. None where no formula holds.
+    run's shares each node has; with a balanced draw these nodes share its slots. None where no formula holds.
     """
     run = server.run
     sends, (layout, *_), decoder = run.scheme.encoder.facts, run.layout, run.scheme.decoder
@@ -75,7 +75,8 @@ def exact_error(
     if len(run.shares) > 1:
         return _mixed_error(run, unexpected, weights, np.zeros(len(nodes), np.int64) if classes is None else classes, T)
     sums = zip(innovation.r1.tolist(), innovation.r2.tolist(), innovation.nodes.tolist(), T, strict=True)
-    return sum(theory.spatial_mse(r1, r2, n, run.shares[0], t) for r1, r2, n, t in sums if n and t is not None)
+    p, slots = run.shares[0], len(nodes) if run.planned else None
+    return sum(theory.spatial_mse(r1, r2, n, p, t, slots=slots) for r1, r2, n, t in sums if n and t is not None)
 
 
 def _mixed_error(
@@ -91,5 +92,6 @@ def _mixed_error(
         if sum(counts) and t is not None:
             y = (sum(counts) * w / w.sum())[:, None] * here
             r1, r2 = theory.mixed_correlation(y[w > 0], classes[w > 0], len(run.shares))
-            error += theory.mixed_mse(r1, r2, counts, run.shares, t)
+            slots = [len(innovation) if run.planned else None] * len(counts)
+            error += theory.mixed_mse(r1, r2, counts, run.shares, t, slots=slots)
     return error

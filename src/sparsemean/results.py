@@ -13,7 +13,17 @@ from sparsemean._types import Doubles
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """The server has accepted this payload, so the node may move its state on. Plain text and numbers, fit for JSON."""
+    """The server has accepted this payload, so the node may move its state on. Plain text and numbers, fit for JSON.
+
+    Attributes
+    ----------
+    node : str
+        Who sent it.
+    round : int
+        The round it counts in.
+    digest : str
+        Of its bytes, in hexadecimal.
+    """
 
     node: str
     round: int
@@ -22,9 +32,14 @@ class Receipt:
 
 @dataclass(frozen=True, slots=True)
 class Correlation:
-    """R1 = Σ‖y_i‖² and R2 = ‖Σ y_i‖² − R1, estimated from what arrived, with the standard error of R2.
+    """R1 = Σ‖y_i‖² and R2 = ‖Σ y_i‖² − R1, estimated from what arrived.
 
-    y_i is the weighted x_i less what the memory expected of it.
+    Attributes
+    ----------
+    r1, r2 : float
+        R1 and R2; y_i is the weighted innovation of node i, x_i less what the memory expected of it.
+    r2_se : float
+        Standard error of R2.
     """
 
     r1: float
@@ -70,6 +85,9 @@ class Estimate:
         R1, R2 and their ratio, estimated from what arrived.
     rounding : float or None
         The part of ``error`` that few-bit values add.
+    error_is_bound : bool
+        Whether ``error`` is an upper bound of the expected squared error and not an estimate of it: with a balanced
+        draw of np ≤ 1 no two nodes send the same coordinate, so that nobody can tell how similar they are.
     """
 
     mean: Doubles
@@ -81,9 +99,10 @@ class Estimate:
     error_se: float | None
     correlation: Correlation | None
     rounding: float | None = None
+    error_is_bound: bool = False
 
     def __repr__(self) -> str:
-        error = "unknown" if self.error is None else f"{self.error:.4g}"
+        error = "unknown" if self.error is None else f"{'at most ' * self.error_is_bound}{self.error:.4g}"
         if self.error is not None and self.error_se is not None:
             error += f" ± {self.error_se:.2g}"
         return (

@@ -13,10 +13,13 @@ from typing import Any
 
 from sparsemean import decoding, encoders, memory, sampling
 from sparsemean._types import Ints
+from sparsemean.encoders.base import LATER
 from sparsemean.encoders.size import Half
 from sparsemean.errors import InvalidInput, SparseMeanError
+from sparsemean.inputs import node_name
 from sparsemean.payload import Layout
 from sparsemean.payload.blocks import Blocks
+from sparsemean.sampling.plan import MAX_SLOTS, plan_of
 from sparsemean.schemes import Scheme
 from sparsemean.theory.arguments import shown, whole
 from sparsemean.wire import frame, parts
@@ -41,6 +44,9 @@ class Run:
     blocks : sequence of int, optional
         Sizes of consecutive ranges (layers, cluster centres) that have a weight, a correlation and fitted coefficients
         of their own; they sum to ``dim``. By default there is one block.
+    nodes : sequence of str, optional
+        The names of all nodes, where they are known: each has its slot in a balanced draw then, without a plan. It is
+        not part of the digest, so that a node may join or leave by a new list on both sides; not for other draws.
 
     >>> from sparsemean.schemes import named
     >>> run = Run(named("rand-k", k=0.01), dim=10**6, seed=7)
@@ -54,8 +60,16 @@ class Run:
     dim: int
     seed: int
     blocks: tuple[int, ...]
+    nodes: tuple[str, ...]
 
-    def __init__(self, scheme: Scheme, dim: int, seed: int = 0, blocks: Sequence[int] | None = None) -> None:
+    def __init__(
+        self,
+        scheme: Scheme,
+        dim: int,
+        seed: int = 0,
+        blocks: Sequence[int] | None = None,
+        nodes: Sequence[str] | None = None,
+    ) -> None:
         if not isinstance(scheme, Scheme):
             raise InvalidInput(f'a Run takes a Scheme, such as named("rand-k", k=0.1), not {scheme!r}')
         dim, seed = whole(dim, "dim", 1), whole(seed, "seed", 0)
@@ -71,7 +85,43 @@ class Run:
         object.__setattr__(self, "dim", dim)
         object.__setattr__(self, "seed", seed)
         object.__setattr__(self, "blocks", sizes)
+        object.__setattr__(self, "nodes", () if nodes is None else self._roster(nodes))
         _ = self.layouts  # refuses a k that does not fit the dimension
+        if self.planned and len(set(self.shares)) < len(self.shares):
+            # Nodes of one k share one draw, and would be counted as of two that are independent.
+            raise InvalidInput(
+                f"encoders of {scheme.encoder!r} send the same number of {dim} coordinates; with a balanced draw, give "
+                "each another k, or leave one out"
+            )
+
+    def _roster(self, nodes: Sequence[str]) -> tuple[str, ...]:
+        if not self.planned:
+            raise InvalidInput(f"{self.scheme.encoder!r} has no slots to give to nodes; leave out nodes=")
+        if isinstance(nodes, str) or not isinstance(nodes, Iterable):
+            raise InvalidInput(f"nodes is a list of names, got {nodes!r:.100}")
+        names = tuple(map(node_name, nodes))
+        if not len(set(names)) == len(names) <= MAX_SLOTS:
+            raise InvalidInput(f"nodes are up to {MAX_SLOTS} different names; a node has one slot")
+        return names
+
+    @cached_property
+    def planned(self) -> bool:
+        """Whether nodes need a plan, or the list of all nodes, to draw their coordinates."""
+        return self.scheme.encoder.facts.planned
+
+    @property
+    def frame_version(self) -> int:
+        """The version of its frames."""
+        return frame.PLANNED if self.planned else frame.PLAIN
+
+    @cached_property
+    def slots(self) -> dict[str, int]:
+        """The slot of each of the ``nodes``."""
+        return {node: slot for slot, node in enumerate(self.nodes)}
+
+    def listed_plan(self, node: str) -> sampling.Plan:
+        """The plan of a node by the list of ``nodes``; one that is not in it draws independently."""
+        return plan_of(node, self.slots)
 
     @cached_property
     def encoders(self) -> tuple[encoders.Encoder, ...]:
@@ -103,6 +153,15 @@ class Run:
         """p = k/d of each encoder, where every coordinate is sent with exactly that probability; else empty."""
         return tuple(parts[0].count / self.dim for parts in self.layouts) if self.scheme.encoder.facts.uniform else ()
 
+    @cached_property
+    def class_shares(self) -> tuple[float, ...]:
+        """The share of each class of nodes that totals are kept for.
+
+        A class is an encoder; with a designed draw, an encoder's nodes that have a slot, and after these an encoder's
+        nodes that have none.
+        """
+        return self.shares * (1 + self.planned)
+
     @property
     def share(self) -> float | None:
         """The one share that all nodes have; None where there is none, or several."""
@@ -129,12 +188,18 @@ class Run:
         same = len(set(self._most_bytes)) == 1 and not self.scheme.encoder.facts.skips
         return same and all(layout.fixed for each in self.layouts for layout in each)
 
-    def key(self, node: str, round: int) -> sampling.Key:
-        """The key from which this node's randomness in this round is derived."""
-        return sampling.Key(self.seed, round, node)
+    def key(self, node: str, round: int, plan: sampling.Plan | None = None) -> sampling.Key:
+        """The key from which this node's randomness in this round is derived, with its plan where it has one."""
+        return sampling.Key(self.seed, round, node, plan=plan)
 
     def coordinates(
-        self, node: str, round: int, lo: int = 0, hi: int | None = None, choice: int = 0
+        self,
+        node: str,
+        round: int,
+        lo: int = 0,
+        hi: int | None = None,
+        choice: int = 0,
+        plan: sampling.Plan | None = None,
     ) -> tuple[Ints, int]:
         """The coordinates that a node draws in [lo, hi), and the place of the first among the values it sends.
 
@@ -148,6 +213,8 @@ class Run:
             The range, by default all; multiples of ``sampling.tile_size(run.dim)``, or ``run.dim``.
         choice : int, default 0
             The payload's, where nodes choose their encoder.
+        plan : Plan, optional
+            The node's, where the draw needs one; by default that of the run's list of ``nodes``.
 
         >>> from sparsemean.schemes import named
         >>> drawn, first = Run(named("rand-k", k=6), dim=10_000).coordinates("a", 0, 4096, 8192)
@@ -157,14 +224,13 @@ class Run:
         layout = self.layouts[choice][0]
         if len(self.layouts[choice]) > 1 or layout.where not in ("seeded", "shared"):
             raise InvalidInput(f"{self.scheme.encoder!r} does not draw its coordinates from the key")
-        key = self.key(node, round)
-        key = key.shared() if layout.where == "shared" else key
-        return sampling.coordinates_between(key, self.dim, layout.count, lo, self.dim if hi is None else hi)
+        key = self.key(node, round, self.listed_plan(node) if plan is None and self.planned else plan)
+        return sampling.sample_between(layout.sample(key, self.dim), lo, self.dim if hi is None else hi)
 
     @cached_property
     def scheme_digest(self) -> bytes:
         """Eight bytes that change with the encoder, the value kind or a version of the formats."""
-        versions = {"frame": frame.VERSION, "sampling": sampling.VERSION}
+        versions = {"frame": self.frame_version, "sampling": sampling.VERSION}
         return _digest({**versions, "encoder": _describe(self.scheme.encoder), "values": self.scheme.values})
 
     @cached_property
@@ -180,8 +246,13 @@ class Run:
 
     def to_json(self) -> str:
         """The run as text, for the other side or for keeping."""
+        return json.dumps({**self.agreed(), **({"nodes": list(self.nodes)} if self.nodes else {})}, sort_keys=True)
+
+    def agreed(self) -> dict[str, Any]:
+        """What must stay as it is as long as the run goes on, as plain JSON: all but who takes part."""
         setting = {"dim": self.dim, "seed": self.seed, "blocks": list(self.blocks)}
-        return json.dumps({"scheme": _describe(self.scheme), **setting}, sort_keys=True)
+        agreed: dict[str, Any] = json.loads(json.dumps({"scheme": _describe(self.scheme), **setting}, sort_keys=True))
+        return agreed
 
     @staticmethod
     def from_json(text: str, members: Sequence[type] = ()) -> Run:
@@ -189,10 +260,10 @@ class Run:
         known = {**_known_members(), **{member.__name__: member for member in members}}
         try:
             fields = json.loads(text, object_pairs_hook=_distinct, parse_constant=_refuse_constant)
-            if set(fields) != {"scheme", "dim", "seed", "blocks"}:
+            if set(fields) - {"nodes"} != {"scheme", "dim", "seed", "blocks"}:
                 raise InvalidInput("this is not a run written by to_json, which has scheme, dim, seed and blocks")
             scheme = _rebuild({"type": "Scheme", **fields["scheme"]}, {**known, "Scheme": Scheme})
-            return Run(scheme, fields["dim"], fields["seed"], fields["blocks"])
+            return Run(scheme, fields["dim"], fields["seed"], fields["blocks"], fields.get("nodes"))
         except SparseMeanError:
             raise
         # Constructors of members, also of the caller's own, meet whatever the text holds.
@@ -202,9 +273,9 @@ class Run:
 
 @functools.cache
 def _known_members() -> dict[str, type]:
-    """Every encoder, decoder and memory that its package exports, by name."""
-    exported = [item for package in (encoders, decoding, memory) for item in vars(package).values()]
-    bases = (encoders.Encoder, decoding.Decoder, memory.Memory)
+    """Every encoder, decoder, memory and draw that its package exports, by name."""
+    exported = [item for package in (encoders, decoding, memory, sampling) for item in vars(package).values()]
+    bases = (encoders.Encoder, decoding.Decoder, memory.Memory, sampling.Draw)
     found = [item for item in exported if isinstance(item, type) and issubclass(item, bases)]
     return {item.__name__: item for item in (*found, Half) if dataclasses.is_dataclass(item)}
 
@@ -215,9 +286,14 @@ def _digest(content: dict[str, Any]) -> bytes:
 
 
 def _describe(member: object) -> Any:
-    """A member as plain JSON: its type and its fields."""
+    """A member as plain JSON: its type and its fields, but for later ones that have their default (``LATER``)."""
     if dataclasses.is_dataclass(member):
-        fields = {field.name: _describe(getattr(member, field.name)) for field in dataclasses.fields(member)}
+        given = {field: getattr(member, field.name) for field in dataclasses.fields(member)}
+        fields = {
+            field.name: _describe(value)
+            for field, value in given.items()
+            if not (LATER in field.metadata and value == field.default)
+        }
         return {"type": type(member).__name__, **fields}
     if isinstance(member, tuple):
         return [_describe(item) for item in member]

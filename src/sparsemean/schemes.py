@@ -26,6 +26,7 @@ from sparsemean.encoders import (
 from sparsemean.encoders.size import Half, Size
 from sparsemean.errors import IncompatibleScheme, InvalidInput
 from sparsemean.memory import Hybrid, Memory, Nothing, Offset, PerNode, Shared, SharedStable, Window
+from sparsemean.sampling import Balanced, Draw, Independent
 from sparsemean.wire.values import value_kind
 
 
@@ -111,8 +112,11 @@ class Scheme:
         return isinstance(self.encoder, Stateful)
 
 
-def _sample(k: Any) -> Encoder:
-    return OneOf(tuple(map(RandK, k))) if isinstance(k, tuple | list) else RandK(k)
+INDEPENDENT = Independent()
+
+
+def _sample(k: Any, draw: Draw = INDEPENDENT) -> Encoder:
+    return OneOf(tuple(RandK(each, draw=draw) for each in k)) if isinstance(k, tuple | list) else RandK(k, draw=draw)
 
 
 _NAMED: dict[str, Callable[..., Scheme]] = {
@@ -133,6 +137,10 @@ _NAMED: dict[str, Callable[..., Scheme]] = {
         _sample(k), Spatial("learned"), SharedStable(), values=values
     ),
     "rand-k-hybrid": lambda k, values: Scheme(_sample(k), Spatial("learned"), Hybrid(), values=values),
+    "rand-k-balanced": lambda k, values: Scheme(_sample(k, Balanced()), Spatial("learned"), values=values),
+    "rand-k-balanced-hybrid": lambda k, values: Scheme(
+        _sample(k, Balanced()), Spatial("learned"), Hybrid(), values=values
+    ),
     "top-k": lambda k, values: Scheme(TopK(k), values=values),
     "top-k-spatial": lambda k, values: Scheme(TopK(k), Spatial("avg"), values=values),
     "top-k-temporal": lambda k, values: Scheme(TopK(k), memory=PerNode(), values=values),

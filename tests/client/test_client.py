@@ -22,7 +22,8 @@ STATELESS = [name for name in sm.names() if name not in STATEFUL]
 
 def run_named(name: str, seed: int = 3, values: str = "float32") -> sm.Run:
     options = {"ratio": 1.5} if name == "rand-k-spatial-opt" else {}
-    return sm.Run(sm.named(name, k=4, values=values, **options), DIM, seed)
+    scheme = sm.named(name, k=4, values=values, **options)
+    return sm.Run(scheme, DIM, seed, nodes=["a", "b"] if scheme.encoder.facts.planned else None)
 
 
 def walk(rounds: int, seed: int = 0) -> np.ndarray:

@@ -71,17 +71,20 @@ def test_nodes_that_do_not_sample_uniformly_are_refused(encoder: sm.Encoder, wei
 
 
 @pytest.mark.parametrize("blocks", [None, (10, 30)])
-def test_learned_begins_as_plain_rand_k_bit_for_bit(blocks: tuple[int, ...] | None) -> None:
-    vectors = vectors_with_ratio(8, 40, 5.0)
-    plain = sm.Server(sm.Run(sm.Scheme(sm.RandK(0.2), sm.Mean(), values="float64"), 40, 0, blocks))
-    assert np.array_equal(send(adaptive("learned", 40, blocks=blocks), vectors).mean, send(plain, vectors).mean)
+@pytest.mark.parametrize(("n", "ratio"), [(8, 4.0), (5, 2.5), (3, 0.375), (1, 0.125)])
+def test_learned_begins_as_avg_and_more_carefully_with_few_nodes(
+    n: int, ratio: float, blocks: tuple[int, ...] | None
+) -> None:
+    vectors = vectors_with_ratio(8, 40, 5.0)[:n]
+    fixed = adaptive(ratio, 40, blocks=blocks)
+    assert np.array_equal(send(adaptive("learned", 40, blocks=blocks), vectors).mean, send(fixed, vectors).mean)
 
 
 @pytest.mark.parametrize("memory", [None, sm.PerNode(), sm.SharedStable(), sm.Hybrid()], ids=repr)
 def test_learned_goes_by_the_shrunk_ratio_of_the_round_before(memory: sm.Memory | None) -> None:
-    """Round by round it equals Spatial(ρ) of the last round's news, bit for bit, with and without a memory."""
+    """Round by round it equals Spatial(ρ) of the last round's innovations, bit for bit, with and without a memory."""
     server = adaptive("learned", 60, memory=memory)
-    ratio = 0.0
+    ratio = 4.0
     for t in range(6):
         vectors = vectors_with_ratio(8, 60, [5.0, 0.0, -0.5, 7.0, 2.0, 6.0][t], seed=t)
         twin = adaptive(ratio, 60, memory=memory)
@@ -91,14 +94,14 @@ def test_learned_goes_by_the_shrunk_ratio_of_the_round_before(memory: sm.Memory 
         estimate, other = send(server, vectors), send(twin, vectors)
         np.testing.assert_allclose(estimate.mean, other.mean, rtol=1e-9, atol=1e-12)
         assert estimate.error == pytest.approx(other.error, rel=1e-9)
-        ratio = min(max(shrunk(estimate), -0.95), 7.0)
+        ratio = min(max(shrunk(estimate), -0.5), 7.0)
 
 
 def test_estimated_goes_by_the_shrunk_ratio_of_the_round_itself() -> None:
     for seed in range(5):
         vectors = vectors_with_ratio(8, 60, 4.0, seed)
         estimate = send(adaptive("estimated", 60, seed=seed), vectors)
-        ratio = min(max(shrunk(estimate), -0.95), 7.0)
+        ratio = min(max(shrunk(estimate), -0.5), 7.0)
         other = send(adaptive(ratio, 60, seed=seed), vectors)
         np.testing.assert_allclose(estimate.mean, other.mean, rtol=1e-10, atol=1e-12)
         assert estimate.error == pytest.approx(other.error, rel=1e-9)
@@ -122,7 +125,7 @@ def test_one_node_alone_tells_nothing_and_changes_nothing(weighting: str) -> Non
     server = adaptive(weighting, 60)
     send(server, vectors_with_ratio(8, 60, 6.0))
     before = server.beliefs()
-    assert before[0].before > 0.1
+    assert (before[0].before or 0.0) > 0.1
     alone = np.random.default_rng(0).normal(size=(1, 60))
     plain = sm.Server(sm.Run(sm.Scheme(sm.RandK(0.2), values="float64"), 60), round=1)
     assert np.array_equal(send(server, alone).mean, send(plain, alone).mean)
@@ -140,9 +143,11 @@ def test_blocks_have_beliefs_of_their_own() -> None:
     server = adaptive("learned", 150, k=0.5, blocks=sizes)
     send(server, vectors, weights)
     first, second, third = (belief.before for belief in server.beliefs())
+    assert first is not None
+    assert second is not None
     assert first > 0.7
-    assert -0.95 / (n - 1) <= second < -0.05
-    assert third == 0.0
+    assert -0.5 / (n - 1) <= second < -0.05
+    assert third is None, "it has shown nothing"
     ratios = [(n - 1) * first, (n - 1) * second]
     estimate = send(server, vectors, weights)
     for block, (start, stop) in enumerate([(0, 50), (50, 110)]):
@@ -192,7 +197,8 @@ def test_nothing_becomes_infinite_or_nan(weighting: str, kind: str, k: int) -> N
         estimate = send(server, EDGES[kind])
         assert np.all(np.isfinite(estimate.mean))
         assert estimate.error is None or math.isfinite(estimate.error)
-        assert all(math.isfinite(belief.before) and abs(belief.before) <= 1 for belief in server.beliefs())
+        shown = [belief.before for belief in server.beliefs() if belief.before is not None]
+        assert all(math.isfinite(ratio) and abs(ratio) <= 1 for ratio in shown)
         if k == 30:
             np.testing.assert_allclose(estimate.mean, EDGES[kind].mean(axis=0), rtol=1e-12)
 

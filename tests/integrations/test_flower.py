@@ -15,6 +15,8 @@ import numpy as np
 import pytest
 
 import sparsemean as sm
+from sparsemean import codec
+from sparsemean.sampling import Plan
 
 pytest.importorskip("flwr", reason="the Flower integration needs flwr: pip install 'sparsemean[flower]'")
 
@@ -810,3 +812,157 @@ def test_a_node_with_mods_that_do_not_fit_is_refused_and_the_round_goes_on(what)
     assert strategy.refused.keys() == {"12"}
     assert strategy.refused["12"].startswith(f"failed: {why}")
     assert result.train_metrics_clientapp[1]["sparsemean-nodes"] == 3
+
+
+BALANCED = sm.named("rand-k-balanced", k=0.25)
+
+
+def plan_in(config: Any) -> bytes:
+    found = config["sparsemean-plan"]
+    assert isinstance(found, bytes)
+    return found
+
+
+class Listening(InProcess):
+    """Notes what each node was told, round by round."""
+
+    def __init__(self, apps: Mapping[int, ClientApp | None]) -> None:
+        super().__init__(apps)
+        self.told: list[dict[int, bytes]] = []
+
+    def send_and_receive(self, messages: Iterable[Message], *, timeout: float | None = None) -> Iterable[Message]:
+        sent = list(messages)
+        configs = {message.metadata.dst_node_id: message.content["config"] for message in sent}
+        self.told.append({node: plan_in(config) for node, config in configs.items()})
+        return super().send_and_receive(sent, timeout=timeout)
+
+
+def assert_balanced(estimate: sm.Estimate | None) -> None:
+    """A quarter of 1,207 coordinates, rounded up, from each of four nodes: every one came, and one of them twice."""
+    assert estimate is not None
+    assert np.bincount(estimate.counts).tolist() == [0, 1206, 1]
+
+
+@pytest.mark.parametrize("name", ["rand-k-balanced", "rand-k-balanced-hybrid"])
+@pytest.mark.parametrize("fraction", [1.0, 0.5])
+def test_each_message_has_the_plan_of_its_node_and_the_cohort_is_those_who_are_asked(name, fraction):
+    """And all is as by a Server that is told the same."""
+    scheme = sm.named(name, k=0.25 / fraction)
+    grid = Listening(honest())
+    strategy = SparseMean(fed(fraction_train=fraction, fraction_evaluate=0.0), scheme, seed=5)
+    asked, estimates, run = [], [], None
+    for at in range(1, 4):
+        messages = list(strategy.configure_train(at, model(), ConfigRecord({"lr": 0.1}), grid))
+        assert {message.content["config"]["lr"] for message in messages} == {0.1}
+        assert len({id(message.content["config"]) for message in messages}) == len(messages)
+        asked.append(sorted(str(message.metadata.dst_node_id) for message in messages))
+        strategy.aggregate_train(at, grid.send_and_receive(messages))
+        assert strategy.refused == {}
+        estimates.append(strategy.estimate)
+    run = strategy.server.run
+    server = sm.Server(run)
+    for round, (cohort, told, estimate) in enumerate(zip(asked, grid.told, estimates, strict=True)):
+        assert len(cohort) == 4 * fraction
+        assert server.plans(cohort) == {str(node): plan for node, plan in told.items()}
+        for reply in grid.replies[round]:
+            node, blob = reply.metadata.src_node_id, reply.content["arrays"]["sparsemean"].data
+            server.accept(str(node), blob, examples(node))
+        plain = server.close_round()
+        assert_balanced(estimate)
+        np.testing.assert_array_equal(estimate.mean, plain.mean)
+        assert estimate.error == plain.error
+        assert estimate.error_is_bound == plain.error_is_bound
+
+
+def test_balanced_coordinates_give_the_weighted_mean_without_bias():
+    """100 seeds, three of four nodes are there; |z| < 4.5 in 97 coordinates."""
+    there = NODES[:3]
+    dense = fed().start(InProcess({node: client_app() for node in there}), model(3), num_rounds=1).arrays
+    errors = np.zeros((100, 97))
+    for seed in range(100):
+        grid = InProcess({**honest(there), 14: None})
+        made = SparseMean(fed(fraction_evaluate=0.0), sm.named("rand-k-balanced", k=0.5), seed=seed)
+        errors[seed] = vector(made.start(grid, model(3), num_rounds=1).arrays).astype(np.float64) - vector(dense)
+        assert made.missing == ("14",)
+    z = errors.mean(axis=0) / (errors.std(axis=0, ddof=1) / np.sqrt(len(errors)))
+    assert np.abs(z).max() < 4.5
+    assert errors.std() > 1e-3
+
+
+def by_plan(change: Callable[[sm.Run, int, bytes], bytes]) -> Change:
+    """A node that encodes by another plan than the one in its message."""
+
+    def changed(message: Message, reply: Message) -> None:
+        config, node = message.content["config"], message.metadata.dst_node_id
+        run = sm.Run.from_json(str(config["sparsemean-run"]))
+        at = int(str(config["sparsemean-round"]))
+        plan = change(run, at, plan_in(config))
+        blob = sm.Client(run, str(node)).encode(np.ones(run.dim), at, plan)
+        replaced(lambda _: blob)(message, reply)
+
+    return changed
+
+
+@pytest.mark.parametrize("plan", [Plan(0, 4), Plan(1, 3), Plan()], ids=str)
+def test_a_node_that_follows_another_plan_is_refused_and_the_round_goes_on(plan):
+    forged = by_plan(lambda run, at, _: codec.pack_plan(run, "12", at, plan))
+    bad = client_app(tampering(forged), sparsemean_mod)
+    strategy = SparseMean(fed(), BALANCED)
+    result = strategy.start(InProcess({**honest(), 12: bad}), model(), num_rounds=2)
+    assert strategy.refused.keys() == {"12"}
+    assert strategy.refused["12"].startswith("WrongPlan")
+    assert result.train_metrics_clientapp[2]["sparsemean-nodes"] == 3
+    same = by_plan(lambda run, at, _: codec.pack_plan(run, "12", at, Plan(1, 4)))
+    strategy.start(InProcess({**honest(), 12: client_app(tampering(same), sparsemean_mod)}), model(), num_rounds=1)
+    assert strategy.refused == {}
+
+
+def without_plan(message: Message, context: Context, call_next: Next) -> Message:
+    """A mod in front of ours that loses the plan on its way to the node."""
+    if "config" in message.content and "sparsemean-plan" in message.content["config"]:
+        kept: dict[str, Any] = dict(message.content["config"])
+        del kept["sparsemean-plan"]
+        message.content["config"] = ConfigRecord(kept)
+    return call_next(message, context)
+
+
+def test_a_node_that_got_no_plan_fails_and_says_so():
+    strategy = SparseMean(fed(), BALANCED)
+    lost = client_app(without_plan, sparsemean_mod)
+    strategy.start(InProcess({**honest(), 12: lost}), model(), num_rounds=1)
+    assert strategy.refused.keys() == {"12"}
+    assert "not a plan" in strategy.refused["12"]
+
+
+def test_messages_of_schemes_without_plans_are_as_they_were():
+    strategy = SparseMean(fed(), RANDK)
+    messages = list(strategy.configure_train(1, model(), ConfigRecord(), InProcess(honest())))
+    assert all("sparsemean-plan" not in message.content["config"] for message in messages)
+
+
+def test_a_round_in_which_nobody_is_asked_deals_no_slots():
+    """Else those who are asked later, while the round is still open, would find all slots given to nobody."""
+    inner = fed(fraction_evaluate=0.0)
+    strategy, grid = SparseMean(inner, BALANCED), Listening(honest())
+    inner.configure_train = lambda *_: []  # type: ignore[method-assign]
+    assert list(strategy.configure_train(1, model(), ConfigRecord(), grid)) == []
+    strategy.aggregate_train(1, [])
+    del inner.configure_train
+    messages = list(strategy.configure_train(2, model(), ConfigRecord(), grid))
+    strategy.aggregate_train(2, grid.send_and_receive(messages))
+    assert_balanced(strategy.estimate)
+
+
+def test_plans_that_a_dead_process_told_hold_for_the_process_that_goes_on(tmp_path):
+    first = SparseMean(fed(), BALANCED, journal=tmp_path / "journal")
+    grid = Listening(honest())
+    messages = list(first.configure_train(1, model(), ConfigRecord(), grid))
+    told = {message.metadata.dst_node_id: message.content["config"]["sparsemean-plan"] for message in messages}
+    first.close()
+    second = SparseMean(fed(), BALANCED, journal=tmp_path / "journal")
+    again = list(second.configure_train(1, model(), ConfigRecord(), grid))
+    assert {m.metadata.dst_node_id: m.content["config"]["sparsemean-plan"] for m in again} == told
+    second.aggregate_train(1, grid.send_and_receive(messages))  # replies to the first one's messages, at that
+    assert second.refused == {}
+    assert_balanced(second.estimate)
+    second.close()

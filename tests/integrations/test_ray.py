@@ -17,7 +17,10 @@ ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'spar
 
 SESSION = Path(__file__).with_name("ray_session.py")
 ROUNDING = 1e-12  # relative; seen are 2e-14
-FITTED = {"rand-k-spatial-adaptive", "rand-k-temporal-shared-stable", "rand-k-hybrid"}
+FITTED = {
+    *("rand-k-spatial-adaptive", "rand-k-temporal-shared-stable", "rand-k-hybrid"),
+    *("rand-k-balanced", "rand-k-balanced-hybrid"),
+}
 Found = dict[str, Any]
 
 
@@ -69,7 +72,9 @@ def test_estimates_are_those_of_a_server_bit_for_bit_where_nothing_is_fitted(fou
     for name, seen in check(found, "same").items():
         assert_same(seen["rounds"], bits=name not in FITTED)
         assert seen["expected"] == 0.0 if name not in FITTED else seen["expected"] < ROUNDING
-    assert len(found["same"]) == 7  # one for each memory; all schemes are in test_ray_shards.py
+        assert seen["plans"]
+    # One for each memory, and three whose nodes follow plans; all schemes are in test_ray_shards.py.
+    assert len(found["same"]) == 10
 
 
 def test_nothing_accepted_is_lost_when_shards_are_killed_in_a_round(found: Found) -> None:
@@ -89,6 +94,24 @@ def test_a_new_front_completes_what_the_last_one_left_between_two_shards(found: 
     assert seen["answers"]
     assert seen["expected"] == 0.0
     assert seen["faults"] == [[], []]
+
+
+def test_a_new_front_tells_the_plans_that_the_last_one_told(found: Found) -> None:
+    seen = check(found, "plans_kept")
+    assert seen["codes"] == [9, 9]
+    assert seen["half"]
+    assert seen["told"]
+    assert seen["came"]
+    assert seen["plans"]
+    assert_same(seen["rounds"])
+    assert seen["expected"] == 0.0
+    assert seen["faults"] == [[], []]
+
+
+def test_a_payload_by_the_list_stays_where_a_front_has_another_list(found: Found) -> None:
+    seen = check(found, "plans_kept")
+    assert seen["joined"] == "new"
+    assert seen["kept"]
 
 
 def test_memories_of_twice_the_cap_are_shared_out_and_no_shard_holds_more_than_its_range(found: Found) -> None:
@@ -136,7 +159,7 @@ def test_settings_that_cannot_be_right_are_refused(found: Found) -> None:
 def test_an_answer_that_no_shard_can_give_is_an_error_that_names_shard_call_and_remedy(found: Found, kept: str) -> None:
     lies = check(found, "garbage")[kept]["lies"]
     assert set(lies) == {
-        *("accept", "forget", "end", "summary", "result", "status", "roll", "ending"),
+        *("accept", "forget", "deal", "end", "summary", "result", "status", "roll", "ending"),
         *("remembered", "digest", "usage"),
     }
     for call, said in lies.items():
@@ -154,6 +177,7 @@ def test_after_answers_that_were_garbage_the_rounds_are_those_of_a_server(found:
     rounds = check(found, "garbage")[kept]["rounds"]
     assert len(rounds) == 4
     assert_same(rounds, bits=False)
+    assert found["garbage"][kept]["plans"]
 
 
 def test_a_shard_that_always_answers_garbage_is_the_same_error_every_time(found: Found) -> None:

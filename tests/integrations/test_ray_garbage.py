@@ -14,6 +14,7 @@ import pytest
 
 import sparsemean as sm
 from sparsemean.decoding.summary import Summary
+from sparsemean.sampling import Plan
 from sparsemean.server.estimator import Estimator
 from sparsemean.server.local import Entry
 from sparsemean.server.submissions import submission_of
@@ -34,6 +35,7 @@ SCHEMES = {
     "several": sm.named("rand-k-spatial-adaptive", k=(0.05, 0.02), values="int8"),
     "all": sm.named("identity"),
     "in step": sm.named("diana", k=0.05),
+    "balanced": sm.named("rand-k-balanced-hybrid", k=0.05),
 }
 Bad = tuple[Callable[[Piece], Any], type[sm.SparseMeanError]]
 
@@ -104,6 +106,10 @@ BAD_PIECES: dict[str, Bad] = {
     "noise of another length": (sent(lambda of: replace(of, noise=np.ones(3))), sm.MalformedPayload),
     "coordinates of another type": (sent(lambda of: replace(of, at=of.values)), sm.MalformedPayload),
     "coordinates of another length": (sent(lambda of: replace(of, at=np.arange(3))), sm.MalformedPayload),
+    "another slot": (lambda piece: replace(piece, plan=Plan(0, 2)), sm.WrongPlan),
+    "more slots": (lambda piece: replace(piece, plan=Plan(1, 3)), sm.WrongPlan),
+    "plan without a slot": (lambda piece: replace(piece, plan=Plan()), sm.WrongPlan),
+    "plan of bytes": (lambda piece: replace(piece, plan=b"\1" * 13), sm.WrongPlan),
 }
 
 
@@ -130,15 +136,22 @@ class Standing:
         self.sharding = Sharding(self.run, 3, "drop", 0, 1 << 16, folder, True, None)
         self.server, self.shard = sm.Server(self.run), Shard(self.sharding, SHARD)
         self.clients = {node: sm.Client(self.run, node) for node in "ab"}
-        for node in "ab":
-            self.take(self.piece(node))
-        self.end()
+        for round in range(2):
+            self.plans = self.server.plans(["a", "b"])
+            if self.run.planned:
+                self.shard.deal(self.sequence, round, ["a", "b"])
+            for node in "ab" if round == 0 else "":
+                self.take(self.piece(node))
+            if round == 0:
+                self.end()
         self.last = self.piece("a")
         self.take(self.last)
 
     def piece(self, node: str) -> Piece:
-        blob = self.clients[node].encode(np.cos(np.arange(DIM)), self.server.round)
-        cut = pieces(self.run, self.sharding.bounds, entry(self.server, node, blob, 1.0))[SHARD]
+        round = self.server.round
+        blob = self.clients[node].encode(np.cos(np.arange(DIM)), round, self.plans[node])
+        plan = self.server._rounds.roster.plan(node, round)
+        cut = pieces(self.run, self.sharding.bounds, entry(self.server, node, blob, 1.0), plan)[SHARD]
         if node == "a" or self.server.round == 0:
             self.clients[node].delivered(self.server.accept(node, blob))
         return cut
@@ -265,6 +278,7 @@ BAD_ENDINGS: dict[str, Callable[[RoundEnd], Any]] = {
     "record is text": lambda ending: replace(ending, after="last"),
     "more nodes": other("class_nodes", lambda array: array + 1),
     "more weight": other("weight", lambda array: array * 2),
+    "more slots": other("class_slots", lambda array: array + 1),
     "weight of another shape": other("weight", lambda array: np.repeat(array, 2)),
     "squares of another shape": other("class_squares", lambda array: array[0]),
     "squares of another type": other("class_squares", lambda array: array.astype(np.float32)),
@@ -277,7 +291,7 @@ BAD_ENDINGS: dict[str, Callable[[RoundEnd], Any]] = {
 
 
 @pytest.mark.parametrize("kind", ["close", "skip"])
-@pytest.mark.parametrize("scheme", ["seeded", "several", "in step"])
+@pytest.mark.parametrize("scheme", ["seeded", "several", "in step", "balanced"])
 def test_an_end_that_cannot_be_right_is_refused_before_anything_changes(
     scheme: str, kind: Any, journal: Path | None
 ) -> None:
@@ -305,6 +319,31 @@ def test_nodes_and_records_that_cannot_be_are_refused(journal: Path | None) -> N
     for sequence in (None, "0", at + 1, -2, 0):  # the last of which is in a round that has ended
         assert refusal(standing, lambda: shard.rewind(sequence)) is error  # type: ignore[arg-type]  # noqa: B023
     shard.close()
+
+
+def test_slots_that_cannot_be_dealt_are_refused(journal: Path | None) -> None:
+    standing = Standing(SCHEMES["balanced"], journal)
+    shard, at = standing.shard, standing.sequence
+    for round in (0, 1, 2, None):  # the round is over, begun, or not open
+        assert refusal(standing, lambda: shard.deal(at, round, ["b", "a"])) is sm.InvalidInput  # type: ignore[arg-type]  # noqa: B023
+    standing.end()
+    at = standing.sequence
+    garbage: tuple[Any, ...] = (None, 7, "ab", {"a", "b"}, ["a", "a"], ["a", ""], ["a", 7], ["a", ["b"]], [b"a"])
+    for names in garbage:
+        assert refusal(standing, lambda: shard.deal(at, 2, names)) is sm.InvalidInput  # noqa: B023
+    for after in (None, "1", at + 7, -2):
+        assert refusal(standing, lambda: shard.deal(after, 2, ["a"])) is ShardLost  # type: ignore[arg-type]  # noqa: B023
+    shard.deal(at, 2, ["b", "a"])
+    before = standing.state()
+    shard.deal(at, 2, ["b", "a"])  # Ray may run a call twice
+    assert standing.state() == before
+    for other in (["a", "b"], ["b"], []):
+        assert refusal(standing, lambda: shard.deal(at, 2, other)) is sm.InvalidInput  # noqa: B023
+    assert shard.roll()[2] == ["b", "a"]
+    shard.close()
+    plain = Standing(SCHEMES["seeded"], None)
+    plain.end()
+    assert refusal(plain, lambda: plain.shard.deal(plain.sequence, 2, ["a"])) is sm.InvalidInput  # it has no slots
 
 
 def test_a_shard_that_fails_while_it_adds_up_is_not_used_again(journal: Path | None, monkeypatch: Any) -> None:
@@ -343,9 +382,15 @@ def test_no_honest_answer_is_taken_for_garbage_however_large_the_values(name: st
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", sm.DivergenceWarning)
         for round in range(3):
+            plans = server.plans(["b", "a"])
+            for shard in found if run.planned else []:
+                shard.deal(shard.status().sequence, round, ["b", "a"])
             for node, client in clients.items():
-                blob = client.encode(magnitude * np.cos(np.arange(DIM) + round), round)
-                cut = pieces(run, sharding.bounds, entry(server, node, blob, weights[node]))
+                blob = client.encode(
+                    magnitude * np.cos(np.arange(DIM) + round), round, plans.get(node) or server.plan(node)
+                )
+                plan = server._rounds.roster.plan(node, round)
+                cut = pieces(run, sharding.bounds, entry(server, node, blob, weights[node]), plan)
                 for shard, piece in zip(found, cut, strict=True):
                     shard.accept(shard.status().sequence, round, [piece])
                 client.delivered(server.accept(node, blob, weights[node]))
@@ -359,8 +404,7 @@ def test_no_honest_answer_is_taken_for_garbage_however_large_the_values(name: st
                 replies.estimate(shard.result(), round, tuple("abc"), hi - lo, most, finite)
                 assert replies.ending(shard.ending(), like) is ending
                 replies.status(shard.status())
-                _, rest = replies.roll(shard.roll(), round + 1, 2)
-                assert rest == []
+                assert replies.roll(shard.roll(), round + 1, 2)[1:] == ([], None)
                 replies.vector(shard.remembered("a"), hi - lo, finite)
                 replies.usage(shard.usage(), lo, hi)
             server.close_round()

@@ -29,12 +29,14 @@ from sparsemean.integrations.ray.shard import Shard
 from sparsemean.integrations.ray.usage import array_bytes
 
 ROOT = Path(__file__).parent.parent.parent
-DIM, LAYERS = 300_000, (5_000, 249_000, 46_000)  # 74 tiles: not all of them keep powers
+DIM, BLOCKS = 300_000, (5_000, 249_000, 46_000)  # 74 tiles: not all of them keep powers
 FITTED = {
     "rand-k-spatial-adaptive",
     "rand-k-spatial-adaptive-unbiased",
     "rand-k-temporal-shared-stable",
     "rand-k-hybrid",
+    "rand-k-balanced",
+    "rand-k-balanced-hybrid",
 }
 NODES = [f"node-{i}" for i in range(5)]
 
@@ -59,13 +61,20 @@ class ByHand:
         self.times = 2 if twice else 1
 
     def cut(self, server: sm.Server, node: str, blob: bytes, weight: Any) -> list[Piece]:
-        return pieces(self.sharding.run, self.sharding.bounds, entry(server, node, blob, weight))
+        plan = server._rounds.roster.plan(node, server.round)
+        return pieces(self.sharding.run, self.sharding.bounds, entry(server, node, blob, weight), plan)
 
-    def accept(self, round: int, offers: Sequence[Sequence[Piece]]) -> None:
-        for shard, column in zip(self.shards, zip(*offers, strict=True), strict=True):
+    def deal(self, round: int, nodes: Sequence[str]) -> None:
+        for shard in self.shards:
+            for _ in range(self.times):
+                shard.deal(self.sequence, round, nodes)
+        self.sequence += 1
+
+    def accept(self, round: int, submissions: Sequence[Sequence[Piece]]) -> None:
+        for shard, column in zip(self.shards, zip(*submissions, strict=True), strict=True):
             for _ in range(self.times):
                 shard.accept(self.sequence, round, column)
-        self.sequence += len(offers)
+        self.sequence += len(submissions)
 
     def close(self) -> sm.Estimate:
         summary = functools.reduce(operator.add, [shard.summary(self.sequence) for shard in self.shards])
@@ -81,7 +90,8 @@ class ByHand:
 
 
 def estimate_rest(estimate: sm.Estimate) -> tuple[Any, ...]:
-    return estimate.bytes, estimate.error, estimate.error_se, estimate.correlation, estimate.rounding
+    said = estimate.bytes, estimate.error, estimate.error_se, estimate.correlation, estimate.rounding
+    return *said, estimate.error_is_bound
 
 
 def scheme(name: str, values: str) -> sm.Scheme:
@@ -90,20 +100,23 @@ def scheme(name: str, values: str) -> sm.Scheme:
 
 
 def play(run: sm.Run, made: Sharding, twice: bool = False, rounds: int = 3) -> list[tuple[sm.Estimate, sm.Estimate]]:
-    """Rounds of a server and of shards beside it; nodes come and go, and one layer of one node has no weight."""
+    """Rounds of a server and of shards beside it; nodes come and go, and one block of one node has no weight."""
     server, cut = sm.Server(run, missing=made.missing, batch_bytes=1 << 16), ByHand(made, twice)
     clients = [sm.Client(run, node, run.encoders[i % len(run.encoders)]) for i, node in enumerate(NODES)]
     random, found = np.random.default_rng(1), []
     base = random.normal(size=run.dim)
     for round in range(rounds):
-        offers = []
+        submissions, asked = [], [NODES[(number + round) % 5] for number in range(4)]  # one has no slot
+        plans = {**server.plans(asked), **server.plans(NODES)}
+        if run.planned:
+            cut.deal(round, asked)
         for number, client in enumerate(clients):
             if (number + round) % 4 != 3:
                 weight = [1.0, 2.0 + number, 0.0 if number == 1 else 1.5][: len(run.blocks)]
-                blob = client.encode(base + random.normal(size=run.dim), round)
-                offers.append(cut.cut(server, client.node, blob, weight))
+                blob = client.encode(base + random.normal(size=run.dim), round, plans[client.node])
+                submissions.append(cut.cut(server, client.node, blob, weight))
                 client.delivered(server.accept(client.node, blob, weight))
-        cut.accept(round, offers)
+        cut.accept(round, submissions)
         found.append((server.close_round(), cut.close()))
     for node in NODES:
         remembered = np.concatenate([shard.remembered(node) for shard in cut.shards])
@@ -118,13 +131,14 @@ def play(run: sm.Run, made: Sharding, twice: bool = False, rounds: int = 3) -> l
     return found
 
 
-def assert_alike(name: str, plain: sm.Estimate, sharded: sm.Estimate) -> None:
+def assert_same_estimate(name: str, plain: sm.Estimate, sharded: sm.Estimate) -> None:
     if name in FITTED:
         np.testing.assert_allclose(sharded.mean, plain.mean, rtol=0, atol=1e-12 * np.abs(plain.mean).max())
     else:
         np.testing.assert_array_equal(sharded.mean, plain.mean)
     np.testing.assert_array_equal(sharded.counts, plain.counts)
     assert (sharded.nodes, sharded.bytes) == (plain.nodes, plain.bytes)
+    assert sharded.error_is_bound == plain.error_is_bound
     for a, b in zip(estimate_rest(plain)[1:3], estimate_rest(sharded)[1:3], strict=True):
         assert a == b if a is None else b == pytest.approx(a, rel=1e-11)
     if plain.correlation is not None:
@@ -134,20 +148,59 @@ def assert_alike(name: str, plain: sm.Estimate, sharded: sm.Estimate) -> None:
 
 @pytest.mark.parametrize("name", sm.names())
 def test_every_scheme_cut_by_range_is_what_it_is_in_one_piece(name: str) -> None:
-    run = sm.Run(scheme(name, "int8" if name == "rand-k-hybrid" else "float32"), DIM, seed=3, blocks=LAYERS)
+    run = sm.Run(scheme(name, "int8" if name == "rand-k-hybrid" else "float32"), DIM, seed=3, blocks=BLOCKS)
     missing = "carry" if run.scheme.memory.facts.stands_in else "drop"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", sm.DivergenceWarning)
         for plain, sharded in play(run, sharding(run, 4, missing)):
-            assert_alike(name, plain, sharded)
+            assert_same_estimate(name, plain, sharded)
 
 
-@pytest.mark.parametrize("name", ["rand-k-temporal", "rand-k-hybrid", "diana", "lag"])
+@pytest.mark.parametrize("name", ["rand-k-temporal", "rand-k-hybrid", "rand-k-balanced-hybrid", "diana", "lag"])
 def test_calls_that_come_twice_count_once_and_a_new_process_goes_on_from_the_journal(name: str, tmp_path: Path) -> None:
     run = sm.Run(scheme(name, "float32"), 20_000, seed=3)
     made = sharding(run, 2, "drop", tmp_path)
     for plain, sharded in play(run, made, twice=True):
-        assert_alike(name, plain, sharded)
+        assert_same_estimate(name, plain, sharded)
+
+
+@pytest.mark.parametrize("memory", [None, sm.PerNode()], ids=repr)
+def test_balanced_draws_with_a_given_T_are_the_same_to_the_bit(memory: sm.Memory | None) -> None:
+    sizes = tuple(sm.RandK(k, draw=sm.Balanced()) for k in (0.3, 0.2))
+    run = sm.Run(sm.Scheme(sm.OneOf(sizes), sm.Spatial("avg"), memory), 20_000, seed=3, blocks=(5_000, 15_000))
+    for plain, sharded in play(run, sharding(run, 3)):
+        assert_same_estimate("none is fitted", plain, sharded)
+
+
+def test_a_shard_has_its_slots_again_when_its_process_died_and_not_those_that_were_taken_back(tmp_path: Path) -> None:
+    run = sm.Run(sm.named("rand-k-balanced", k=0.1), 20_000)
+    made = sharding(run, 2, journal=tmp_path)
+    server, shard = sm.Server(run), Shard(made, 0)
+    plans = server.plans(["b", "a"])
+    shard.deal(-1, 0, ["b", "a"])
+    assert shard.roll()[2] == ["b", "a"]
+    for _ in range(2):
+        digest = shard.digest()
+        shard.close()
+        shard = Shard(made, 0)
+        assert (shard.digest(), shard.roll()[2]) == (digest, ["b", "a"])
+        assert (shard.status().before, shard.status().sequence) == (-1, 0)
+    blob = sm.Client(run, "a").encode(np.ones(run.dim), 0, plans["a"])
+    piece = ByHand(made).cut(server, "a", blob, 1.0)[0]
+    shard.accept(0, 0, [piece])
+    shard.close()
+    shard = Shard(made, 0)
+    assert [each.receipt.node for each in shard.roll()[1]] == ["a"]
+    shard.rewind(0)
+    assert shard.roll()[1:] == ([], ["b", "a"])
+    shard.rewind(-1)
+    assert shard.roll()[1:] == ([], None)
+    with pytest.raises(sm.WrongPlan):
+        shard.accept(-1, 0, [piece])  # nobody has a slot now
+    shard.deal(-1, 0, ["a", "c"])
+    with pytest.raises(sm.WrongPlan):
+        shard.accept(0, 0, [piece])
+    shard.close()
 
 
 def test_the_golden_journals_of_shards_are_opened_and_go_on(tmp_path: Path) -> None:
@@ -166,13 +219,13 @@ def test_the_golden_journals_of_shards_are_opened_and_go_on(tmp_path: Path) -> N
         np.testing.assert_array_equal(np.concatenate([shard.remembered(node) for shard in cut.shards]), expected)
     (cut.sequence,) = {shard.status().sequence for shard in cut.shards}
     for expected in story["next"]:
-        offers = []
+        submissions = []
         for node in maker["NODES"][2:] if server.round == story["round"] else maker["NODES"]:
             weight = [1.0 + len(node) / 8, 1.0]
             blob = sm.Client(run, node).encode(maker["vector"](node, server.round, run.dim), server.round)
-            offers.append(cut.cut(server, node, blob, weight))
+            submissions.append(cut.cut(server, node, blob, weight))
             server.accept(node, blob, weight)
-        cut.accept(server.round, offers)
+        cut.accept(server.round, submissions)
         server.close_round()
         assert cut.close().mean.tolist() == expected["mean"]
 
@@ -180,8 +233,8 @@ def test_the_golden_journals_of_shards_are_opened_and_go_on(tmp_path: Path) -> N
 def test_a_shard_refuses_what_does_not_follow_on_its_last_record(tmp_path: Path) -> None:
     run = sm.Run(sm.named("rand-k", k=0.1), 20_000)
     server, cut = sm.Server(run), ByHand(sharding(run, 2, journal=tmp_path))
-    offer = cut.cut(server, "a", sm.Client(run, "a").encode(np.ones(run.dim), 0), 1.0)
-    cut.accept(0, [offer])
+    submission = cut.cut(server, "a", sm.Client(run, "a").encode(np.ones(run.dim), 0), 1.0)
+    cut.accept(0, [submission])
     shard = cut.shards[0]
     assert (shard.status().before, shard.status().sequence) == (-1, 0)
     with pytest.raises(ShardLost, match="stands at record 0, not 4"):
@@ -190,7 +243,7 @@ def test_a_shard_refuses_what_does_not_follow_on_its_last_record(tmp_path: Path)
     assert shard.status().sequence == -1
     assert shard.roll()[1] == []
     cut.shards[1].close()
-    shard.accept(-1, 0, offer[:1])  # the same node may come again
+    shard.accept(-1, 0, submission[:1])  # the same node may come again
     assert [taken.receipt.node for taken in shard.roll()[1]] == ["a"]
     shard.forget(0, 0, "b")
     for _ in range(2):
@@ -206,7 +259,7 @@ def test_pieces_are_views_of_the_payload_and_cover_it() -> None:
     blob = sm.Client(run, "a").encode(np.arange(run.dim, dtype=np.float32), 0)
     whole = entry(server, "a", blob, 1.0)
     assert whole.payload is not None
-    cuts = pieces(run, cut.sharding.bounds, whole)
+    cuts = pieces(run, cut.sharding.bounds, whole, None)
     values = whole.payload.parts[0].values
     assert all(np.shares_memory(piece.sent[0].values, values) for piece in cuts)
     assert sum(piece.sent[0].values.size for piece in cuts) == values.size == 2000
@@ -222,6 +275,6 @@ def test_arrays_of_a_shard_are_those_of_its_range() -> None:
     for shard, shards in ((whole, 1), (half, 2)):
         server, cut = sm.Server(run), ByHand(sharding(run, shards))
         for node in NODES:
-            offer = cut.cut(server, node, sm.Client(run, node).encode(np.ones(run.dim), 0), 1.0)
-            shard.accept(shard.status().sequence, 0, offer[:1])
+            submission = cut.cut(server, node, sm.Client(run, node).encode(np.ones(run.dim), 0), 1.0)
+            shard.accept(shard.status().sequence, 0, submission[:1])
     assert array_bytes(half._ready()) < 0.6 * array_bytes(whole._ready())

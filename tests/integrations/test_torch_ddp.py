@@ -18,7 +18,10 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip insta
 filelock = pytest.importorskip("filelock", reason="filelock, which comes with PyTorch, is not installed")
 
 RANK = Path(__file__).with_name("torch_ddp_rank.py")
-SCHEMES = ["shared", "shared-int8", "identity-int8", "spatial", "estimated", "temporal", "stable-int4", "hybrid-int8"]
+SCHEMES = [
+    *("shared", "shared-int8", "identity-int8", "spatial", "estimated", "temporal", "stable-int4", "hybrid-int8"),
+    "balanced-hybrid",
+]
 TRAINING = ["every_scheme", "bfloat16", "modes", "collectives", "resumed", "unbiased", "subgroup", "refusals"]
 MODES = ["static_graph", "bucket_view", "one_bucket", "dense", "warm_up", "find_unused"]
 Found = list[dict[str, Any]]
@@ -71,8 +74,9 @@ def by_server(found: Found, start: int = 0) -> list[dict[str, np.ndarray]]:
         local = {name: [rank["local"][step][name].float().numpy().ravel() for rank in found] for name in runs}
         mean = {name: np.asarray(np.mean(vectors, axis=0, dtype=np.float64)) for name, vectors in local.items()}
         for name, server in servers.items() if step >= start else ():
+            plans = server.plans(map(str, range(len(found))))
             for rank, vector in enumerate(local[name]):
-                server.accept(str(rank), sm.Client(server.run, str(rank)).encode(vector, step))
+                server.accept(str(rank), sm.Client(server.run, str(rank)).encode(vector, step, plans[str(rank)]))
             mean[name] = server.close_round().mean
         means.append(mean)
     return means
@@ -211,7 +215,7 @@ def test_what_cannot_be_served_is_refused_with_the_remedy(found):
     assert served == {
         *("identity", "rand-k", "rand-k-spatial-max", "rand-k-spatial-avg", "rand-k-spatial-opt"),
         *("rand-k-spatial-adaptive", "rand-k-spatial-adaptive-unbiased", "rand-k-temporal"),
-        *("rand-k-temporal-shared-stable", "rand-k-hybrid"),
+        *("rand-k-temporal-shared-stable", "rand-k-hybrid", "rand-k-balanced", "rand-k-balanced-hybrid"),
     }
     assert all(told[name].startswith("IncompatibleScheme: ") for name in set(sm.names()) - served)
     for name, remedy in {

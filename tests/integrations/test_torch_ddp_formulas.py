@@ -11,7 +11,7 @@ import pytest
 from sparsemean._types import Doubles
 from sparsemean.kernels.fit_sums import fit_products
 from sparsemean.memory import fit
-from sparsemean.theory import estimated, gains
+from sparsemean.theory import CountLaw, estimated, gains
 from sparsemean.theory.binomial import count_given_sent
 from sparsemean.theory.estimated import Moments
 from sparsemean.theory.scaling import likeliest_count, mean_and_deviations, scaled_inverse
@@ -102,6 +102,26 @@ def test_gains_and_error_coefficients_of_a_ratio_agree_to_rounding(n, share):
         expected = error_coefficients(float(ratio), n, share)
         assert own.item() == pytest.approx(expected[0], rel=1e-12)
         assert cross.item() == pytest.approx(expected[1], rel=1e-12, abs=1e-13 * max(expected[0], 1.0))
+
+
+@pytest.mark.parametrize("share", [0.001, 0.1, 0.25, 0.5, 0.7, 1.0])
+@pytest.mark.parametrize("n", [1, 2, 3, 10])
+def test_so_do_those_of_a_balanced_draw(n, share):
+    law, ratios = CountLaw(n, share, slots=n), pair_ratios(n, share)
+    sent = torch.from_numpy(law.given_sent.copy())
+    for ratio in np.linspace(-0.95, n - 1.0, 20):
+        T = linear_weights(torch.tensor(ratio, dtype=torch.float64), torch.arange(n, dtype=torch.float64))
+        inverse = scaled_inverse(T, likeliest_count(n, share, slots=n), xp=torch)
+        mean, excess = mean_and_deviations(inverse, sent, int(sent.argmax()), torch)
+        met = law.given_sent > 0.0
+        np.testing.assert_allclose(
+            (inverse / mean).numpy()[met], gains(float(ratio), n, share, slots=n)[met], rtol=1e-14
+        )
+        constants = constants_of(excess, sent, torch.from_numpy(ratios), share, law.pair_factor)
+        own, cross = coefficients_of(*constants, share, law.pair_excess)
+        expected = error_coefficients(float(ratio), n, share, slots=n)
+        assert float(own) == pytest.approx(expected[0], rel=1e-12)
+        assert float(cross) == pytest.approx(expected[1], rel=1e-12, abs=1e-13 * max(expected[0], 1.0))
 
 
 def test_a_mean_too_small_for_a_float_has_no_deviations_in_either():

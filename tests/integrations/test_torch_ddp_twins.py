@@ -82,6 +82,11 @@ SCHEMES = {
     "stable": sm.named("rand-k-temporal-shared-stable", k=0.2),
     "hybrid": sm.named("rand-k-hybrid", k=0.3),
     "hybrid 1-bit": sm.named("rand-k-hybrid", k=0.3, values="1-bit"),
+    "balanced": sm.named("rand-k-balanced", k=0.2),  # where ranks never send the same coordinate
+    "balanced learned": sm.named("rand-k-balanced", k=0.6),
+    "balanced avg int8": sm.Scheme(sm.RandK(0.7, draw=sm.Balanced()), sm.Spatial("avg"), values="int8"),
+    "balanced mean": sm.Scheme(sm.RandK(0.5, draw=sm.Balanced()), memory=sm.PerNode()),
+    "balanced hybrid": sm.named("rand-k-balanced-hybrid", k=0.6),
 }
 
 
@@ -98,23 +103,56 @@ def test_bytes_means_and_errors_are_those_of_client_and_server(name, n):
     run = sm.Run(SCHEMES[name], 10_000, seed=11)
     server, exchange = sm.Server(run), GatheredPayloads(run, n, CPU)
     for step, drawn in enumerate(vectors(n, run.dim)):
+        plans, believed = server.plans(map(str, range(n))), server.beliefs()[0]
         for rank, vector in enumerate(drawn):
-            frame = sm.Client(run, str(rank)).encode(vector, step)
+            frame = sm.Client(run, str(rank)).encode(vector, step, plans[str(rank)])
             server.accept(str(rank), frame)
             sent = exchange.sent(torch.from_numpy(vector), rank, step)
             assert sent.numpy().tobytes() == bytes(open_frame(run, str(rank), frame)[1])
         estimate = server.close_round()
         mean = meaned(exchange, drawn, step).numpy()
         np.testing.assert_allclose(mean, estimate.mean, rtol=1e-9, atol=1e-12)
-        if estimate.correlation is None:
+        if estimate.error_is_bound:
+            assert exchange.quality is not None
+            error, _, r2 = exchange.quality.tolist()
+            assert error == pytest.approx(estimate.error, rel=1e-9)
+            assert r2 == 0.0
+        elif estimate.correlation is None:
             assert exchange.quality is None
         else:
             assert exchange.quality is not None
             error, r1, r2 = exchange.quality.tolist()
             size = r1 / n**2  # the error is a difference of terms of this size
-            assert error == pytest.approx(estimate.error, rel=1e-9, abs=1e-9 * size)
+            expected = estimate.error
+            T = run.scheme.decoder.T(believed, n)
+            if run.planned and run.share and T is not None:
+                # There the server tells its error from the spread, and the hook from R1 and R2.
+                own, cross = sm.theory.error_coefficients(T, n, run.share, slots=n)
+                expected = own * estimate.correlation.r1 + cross * estimate.correlation.r2
+                expected = expected / n**2 + (estimate.rounding or 0.0)
+            assert error == pytest.approx(expected, rel=1e-9, abs=1e-9 * size)
             assert r1 == pytest.approx(estimate.correlation.r1, rel=1e-9)
             assert r2 == pytest.approx(estimate.correlation.r2, rel=1e-9, abs=1e-9 * r1)
+
+
+@pytest.mark.parametrize(("n", "k"), [(4, 0.6), (3, 0.5), (5, 0.2)])
+def test_the_error_of_balanced_ranks_is_told_without_bias(n, k):
+    """Over 200 seeds, |z| < 4.5: what is told is the mean squared error or, where no two ranks meet, its bound."""
+    drawn = vectors(n, 500, rounds=1)[0].astype(np.float64)
+    truth, (r1, r2) = drawn.mean(axis=0), sm.theory.correlation(drawn)
+    scheme = sm.Scheme(sm.RandK(k, draw=sm.Balanced()), sm.Spatial("avg"), values="float64")
+    told, off = [], []
+    for seed in range(200):
+        exchange = GatheredPayloads(sm.Run(scheme, 500, seed), n, CPU)
+        mean = meaned(exchange, drawn, 0, torch.float64).numpy()
+        assert exchange.quality is not None
+        told.append(exchange.quality[0].item())
+        off.append(np.sum((mean - truth) ** 2))
+    exact = sm.theory.spatial_mse(r1, r2, n, k, "avg", slots=n)
+    said = exact if n * k > 1 else sm.theory.spatial_mse(r1, -r1, n, k, "avg", slots=n)
+    for found, expected in ((off, exact), (told, said)):
+        assert abs(np.mean(found) - expected) < 4.5 * np.std(found, ddof=1) / len(found) ** 0.5
+    assert said >= exact
 
 
 def test_a_long_vector_learns_from_the_same_tiles_as_the_server():
@@ -160,7 +198,9 @@ def test_no_number_is_read_back_from_the_device_for_a_sum():
 
 
 @pytest.mark.parametrize("broken", [float("nan"), float("inf")])
-@pytest.mark.parametrize("name", ["temporal", "temporal avg int4", "stable", "hybrid", "estimated int8", "learned"])
+@pytest.mark.parametrize(
+    "name", ["temporal", "temporal avg int4", "stable", "hybrid", "estimated int8", "learned", "balanced hybrid"]
+)
 def test_an_overflow_reaches_the_mean_and_is_not_remembered(name, broken):
     run = sm.Run(SCHEMES[name], 4_000, seed=3)
     rounds = vectors(2, run.dim)

@@ -38,6 +38,7 @@ SCHEMES = {
     "temporal": sm.named("rand-k-temporal", k=0.2),
     "stable-int4": sm.named("rand-k-temporal-shared-stable", k=0.2, values="int4"),
     "hybrid-int8": sm.named("rand-k-hybrid", k=0.2, values="int8"),
+    "balanced-hybrid": sm.named("rand-k-balanced-hybrid", k=0.6),
 }
 
 

@@ -53,7 +53,9 @@ def settled(server: sm.Server) -> None:
 @pytest.mark.filterwarnings("ignore::sparsemean.errors.DivergenceWarning")
 def test_every_scheme_goes_on_where_it_was_killed(name, values, opened, folder, tmp_path):
     options = {"ratio": 2.0} if name == "rand-k-spatial-opt" else {}
-    run = sm.Run(sm.named(name, k=0.5, values=values, **options), 30, seed=1, blocks=[10, 20])
+    scheme = sm.named(name, k=0.5, values=values, **options)
+    nodes = ["a", "b"] if scheme.encoder.facts.planned else None
+    run = sm.Run(scheme, 30, seed=1, blocks=[10, 20], nodes=nodes)
     plain, server = sm.Server(run), opened(run)
     clients = [sm.Client(run, node) for node in "abc"]
     for round in range(4):

@@ -190,3 +190,17 @@ def test_no_rounds_give_an_empty_trace_and_fewer_are_refused() -> None:
     assert trace.metrics["test_accuracy"].shape == (0,)
     with pytest.raises(sm.InvalidInput, match="rounds"):
         play(TASKS["logistic"], None, -1)
+
+
+@pytest.mark.parametrize(("k", "bound"), [(2, True), (5, False)])
+def test_upper_bounds_of_the_server_are_told_from_estimates(k: int, bound: bool):
+    """Six nodes that send two of 12 coordinates each never send the same one."""
+    task = StreamTask(np.broadcast_to(RNG.normal(size=12), (3, 6, 12)))
+    trace = play(task, sm.named("rand-k-balanced", k), 3)
+    assert trace.error_is_bound.tolist() == [float(bound)] * 3
+    rows = trace.rows()
+    assert all(row.get("error_is_bound") == (1.0 if bound else None) for row in rows)
+    assert all(("error_is_bound" in row) == bound for row in rows)
+    if bound:
+        assert np.all(trace.error > 0.9 * trace.exact)
+        assert np.all(trace.mse < 1e-9)

@@ -27,7 +27,9 @@ OWN = WEIGHTS[BAD] / sum(WEIGHTS.values())  # w/W
 ROUNDING = 1 + 1e-6  # values are cut as float32
 
 ONE = ("identity", "top-k", "rtop-k", "wangni", "error-feedback-top-k", "error-feedback-rand-k")
-SCALED = ("rand-k", "rand-k-temporal", "rand-k-temporal-window", "rand-k-temporal-stale", "rand-k-temporal-shared")
+BALANCED = ("rand-k-balanced", "rand-k-balanced-hybrid")  # n·k = d: each coordinate comes once, whatever T is
+TEMPORAL = ("rand-k-temporal", "rand-k-temporal-window", "rand-k-temporal-stale", "rand-k-temporal-shared")
+SCALED = ("rand-k", *TEMPORAL, *BALANCED)
 GIVEN_T: dict[str, str | float] = {"rand-k-spatial-max": "max", "rand-k-spatial-avg": "avg", "rand-k-spatial-opt": 2.5}
 LEARNT_T = ("rand-k-spatial-adaptive-unbiased", "rand-k-temporal-shared-stable", "rand-k-hybrid")
 IN_A_ROUND = [*ONE, *SCALED, "induced", *GIVEN_T, *LEARNT_T]
@@ -40,7 +42,8 @@ Choice = Callable[[int, Payload], Payload]
 
 def run_named(name: str, **options: Any) -> sm.Run:
     ratio: dict[str, Any] = {"ratio": 2.5} if name == "rand-k-spatial-opt" else {}
-    return sm.Run(sm.named(name, k=K, **ratio, **options), DIM, seed=11)
+    scheme = sm.named(name, k=K, **ratio, **options)
+    return sm.Run(scheme, DIM, seed=11, nodes=list(WEIGHTS) if scheme.encoder.facts.planned else None)
 
 
 class Play:
@@ -51,14 +54,15 @@ class Play:
         clients = {node: sm.Client(run, node) for node in weights}
         vectors = {node: 1.0 + 0.5 * rng.normal(size=DIM) for node in weights}
         for round in range(3):
-            self.belief = server.beliefs()[0].before
+            self.belief = server.beliefs()[0].before or 0.0  # by the last round it has seen some
             for node, client in clients.items():
                 blob = client.encode(vectors[node] + 0.1 * round, round)
                 if node == BAD:
-                    honest = codec.read_payload(run, node, *codec.open_frame(run, node, blob))
+                    plan = run.listed_plan(node) if run.planned else None
+                    honest = codec.read_payload(run, node, *codec.open_frame(run, node, blob), plan)
                     assert honest is not None
                     self.sent = choose(round, honest)
-                    blob = codec.pack(run, node, round, self.sent)
+                    blob = codec.pack(run, node, round, self.sent, plan=plan)
                 server.accept(node, blob, weights[node])
             self.estimate = server.close_round()
 
@@ -225,7 +229,7 @@ def test_blocks_have_weights_and_bounds_of_their_own():
 
 SIZES, MIXED_DIM = (3, 12), 24
 MIXED_T: dict[str, sm.theory.Weighting | None] = {
-    **dict.fromkeys(SCALED, "one"),
+    **dict.fromkeys(("rand-k", *TEMPORAL), "one"),
     **GIVEN_T,
     **dict.fromkeys(LEARNT_T),  # None: as the server has learnt it before the round
 }
@@ -244,7 +248,7 @@ class MixedPlay:
     def mean(self, own: np.ndarray, choice: int | None = None) -> np.ndarray:
         server, rng = sm.Server(self.run, clip=self.clip), np.random.default_rng(self.seed)
         for round in range(2):
-            self.belief = server.beliefs()[0].before
+            self.belief = server.beliefs()[0].before or 0.0  # by the last round it has seen some
             for i, chosen in enumerate(self.choices):
                 wrong = i == self.bad and round == 1
                 encoder = self.run.encoders[chosen if choice is None or not wrong else choice]

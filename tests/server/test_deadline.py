@@ -19,7 +19,8 @@ LONG = 60.0  # seconds nobody waits for in a test that passes
 
 
 def run_named(name: str = "rand-k-temporal") -> sm.Run:
-    return sm.Run(sm.named(name, k=4), DIM)
+    scheme = sm.named(name, k=4)
+    return sm.Run(scheme, DIM, nodes=["a", "b"] if scheme.encoder.facts.planned else None)
 
 
 def blob(server: sm.Server, node: str, round: int | None = None) -> bytes:

@@ -45,7 +45,7 @@ def changes(path: str, thing: Any, put: Callable[[Any], None], above: tuple[int,
     elif isinstance(thing, np.ndarray):
         for at in np.ndindex(thing.shape):
             changed = thing.copy()
-            changed[at] = changed[at] + 1
+            changed[at] = np.nan_to_num(changed[at]) + 1
             if thing.flags.writeable:
                 original = thing.copy()
                 yield (
@@ -103,11 +103,12 @@ def busy_server(scheme: sm.Scheme, **options: Any) -> sm.Server:
     clients = [sm.Client(run, node) for node in ("ant", "bee", "cat")]
     for _ in range(2):
         for client in clients:
-            blob = client.encode(rng.normal(size=6) + 2, server.round)
+            blob = client.encode(rng.normal(size=6) + 2, server.round, server.plan(client.node))
             client.delivered(server.accept(client.node, blob, weight=[1.5, 2.5]))
         server.close_round()
     for client in clients[:2]:
-        server.accept(client.node, client.encode(rng.normal(size=6) + 2, server.round), weight=[1.0, 3.0])
+        blob = client.encode(rng.normal(size=6) + 2, server.round, server.plan(client.node))
+        server.accept(client.node, blob, weight=[1.0, 3.0])
     return server
 
 
@@ -115,6 +116,7 @@ SCHEMES = {
     "rand-k": sm.named("rand-k", k=3),
     "spatial": sm.named("rand-k-spatial-avg", k=3),
     "spatial, of a table": sm.Scheme(sm.RandK(3), sm.Spatial(table=(1.0, 1.5, 2.0))),
+    "balanced": sm.named("rand-k-balanced", k=3),
     "per node": sm.named("rand-k-temporal", k=3),
     "per node, spatial": sm.Scheme(sm.RandK(3), sm.Spatial("max"), sm.PerNode()),
     "stale": sm.named("rand-k-temporal-stale", k=3, forget_after=2),

@@ -28,7 +28,8 @@ VECTORS = np.random.default_rng(1).normal(size=(6, DIM)) + 1.0
 
 def run_named(name: str, dim: int = DIM, k: int | float = 4, seed: int = 3, **options: Any) -> sm.Run:
     ratio: dict[str, Any] = {"ratio": 1.5} if name == "rand-k-spatial-opt" else {}
-    return sm.Run(sm.named(name, k=k, **ratio, **options), dim, seed)
+    scheme = sm.named(name, k=k, **ratio, **options)
+    return sm.Run(scheme, dim, seed, nodes=["a", "b"] if scheme.encoder.facts.planned else None)
 
 
 def encode(run: sm.Run, node: str, round: int, vector: np.ndarray = VECTORS[0]) -> bytes:
@@ -105,27 +106,37 @@ def test_another_payload_or_weight_in_the_same_round_is_a_conflict(name):
 def refusals(run: sm.Run, clients: dict[str, sm.Client]) -> dict[str, tuple[str, bytes, type[sm.PayloadError], str]]:
     """Node, bytes, error and a word of its message, for the open round 2."""
     good = clients["a"].encode(VECTORS[0] + 5, 2)
-    scheme, seed, dim = run.scheme, run.seed, run.dim
+    scheme, seed, dim, nodes = run.scheme, run.seed, run.dim, run.nodes or None
     other_k = sm.Run(sm.Scheme(sm.RandK(3), memory=None), dim, seed)
     other_values = sm.Run(
         sm.Scheme(scheme.encoder, scheme.decoder, scheme.memory, {"float32": "float64"}.get(scheme.values, "float32")),
         dim,
         seed,
+        nodes=nodes,
     )
     cases = {
         "late": ("a", encode(run, "a", 1), sm.WrongRound, "round 1 is over; the open round is 2"),
         "long over": ("d", encode(run, "d", 0), sm.WrongRound, "the open round is 2"),
         "early": ("a", encode(run, "a", 3), sm.WrongRound, "round 3 has not begun; the open round is 2"),
         "far ahead": ("a", reseal(good, {32: b"\xff" * 8}), sm.WrongRound, "the open round is 2"),
-        "of another seed": ("a", encode(sm.Run(scheme, dim, seed + 1), "a", 2), sm.ForeignPayload, "seed"),
-        "of other blocks": ("a", encode(sm.Run(scheme, dim, seed, [1, dim - 1]), "a", 2), sm.ForeignPayload, "blocks"),
+        "of another seed": ("a", encode(sm.Run(scheme, dim, seed + 1, None, nodes), "a", 2), sm.ForeignPayload, "seed"),
+        "of other blocks": (
+            "a",
+            encode(sm.Run(scheme, dim, seed, [1, dim - 1], nodes), "a", 2),
+            sm.ForeignPayload,
+            "blocks",
+        ),
         "of another dim": (
             "a",
-            encode(sm.Run(scheme, dim + 1, seed), "a", 2, np.ones(dim + 1)),
+            encode(sm.Run(scheme, dim + 1, seed, None, nodes), "a", 2, np.ones(dim + 1)),
             sm.ForeignPayload,
             "dim",
         ),
-        "with another dim written in": ("a", reseal(good, {40: struct.pack("<Q", dim + 1)}), sm.ForeignPayload, "dim"),
+        "with other eight bytes for dim or plan": (
+            "a",
+            reseal(good, {40: struct.pack("<Q", dim + 1)}),
+            *((sm.WrongPlan, "plan") if run.planned else (sm.ForeignPayload, "dim")),
+        ),
         "of another scheme": ("a", encode(other_k, "a", 2), sm.ForeignPayload, "encoder"),
         "of other values": ("a", encode(other_values, "a", 2), sm.ForeignPayload, "value kind"),
         "of another node": ("b", good, sm.ForeignPayload, "not made by node 'b'"),

@@ -92,7 +92,7 @@ def test_two_and_three_flipped_bits_are_refused():
     [
         (0, b"SPMM", "not a sparsemean frame"),
         (4, b"\x00", "version 0"),
-        (4, b"\x02", "version 2"),
+        (4, b"\x03", "version 3"),
         (5, b"\x02", "unknown kind"),
         (5, b"\xff", "unknown kind"),
         (5, b"\x01", "unknown kind"),  # "unchanged", with a body

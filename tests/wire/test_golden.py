@@ -14,40 +14,48 @@ import zlib
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 import sparsemean as sm
 from sparsemean import codec
-from sparsemean.sampling import Key
+from sparsemean.kernels.sample import drawn
+from sparsemean.sampling import Key, Plan, balanced_sample_of
 from sparsemean.sampling import coordinates as sample
 from sparsemean.wire import frame
 from sparsemean.wire.values import value_kind
 
-FOLDER = Path(__file__).parent.parent / "golden" / "wire" / "v1"
-NAMES = sorted(path.stem for path in FOLDER.glob("*.bin"))
+FOLDER = Path(__file__).parent.parent / "golden" / "wire"
+VERSION = {path.stem: int(path.parent.name[1:]) for path in sorted(FOLDER.glob("v*/*.bin"))}
+NAMES = sorted(VERSION)
 FEW_BITS = ("float16", "bfloat16", "int8", "int4", "1-bit")
 
 
 def stored(name: str) -> tuple[bytes, dict[str, Any], sm.Run]:
-    story = json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8"))
-    return (FOLDER / f"{name}.bin").read_bytes(), story, sm.Run.from_json(json.dumps(story["run"]))
+    folder = FOLDER / f"v{VERSION[name]}"
+    story = json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
+    return (folder / f"{name}.bin").read_bytes(), story, sm.Run.from_json(json.dumps(story["run"]))
+
+
+def plan_in(run: sm.Run, node: str) -> Plan | None:
+    return run.listed_plan(node) if run.planned else None
 
 
 def test_every_named_scheme_has_a_golden_frame():
     others = {"rand-k-float64", "wangni-float64", "rand-k-blocks", "rand-k-shared", "top-k-bitmap", "lag-unchanged"}
-    others |= {"rand-k-one-of"}
+    others |= {"rand-k-one-of", "rand-k-balanced-no-slot", "rand-k-balanced-one-of", "diana-balanced"}
+    others |= {"rand-k-balanced-int8"}
     few_bits = {f"{name}-{kind}" for name in ("identity", "rand-k", "wangni") for kind in FEW_BITS}
     others |= {*few_bits, "rand-k-shared-int8", "top-k-int4", "induced-int8", "diana-int8"}
     assert {*sm.names(), *others} <= set(NAMES), "run scripts/make_golden_frames.py for the new ones"
-    assert sorted(path.stem for path in FOLDER.glob("*.json")) == NAMES
+    assert sorted(path.stem for path in FOLDER.glob("v*/*.json")) == NAMES
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_it_decodes_to_the_stored_vector(name):
     blob, story, run = stored(name)
     header, body = codec.open_frame(run, story["node"], blob)
-    payload = codec.read_payload(run, story["node"], header, body)
+    plan = plan_in(run, story["node"])
+    payload = codec.read_payload(run, story["node"], header, body, plan)
     assert header.round == story["round"]
     if story["decoded"] is None:
         assert payload is None
@@ -55,7 +63,7 @@ def test_it_decodes_to_the_stored_vector(name):
         assert payload is not None
         assert payload.dense(run.dim).tolist() == story["decoded"]
         if value_kind(run.scheme.values).exact:
-            assert codec.pack(run, story["node"], header.round, payload, header.basis) == blob
+            assert codec.pack(run, story["node"], header.round, payload, header.basis, plan) == blob
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -80,7 +88,8 @@ def test_the_frames_are_all_there_is_to_try():
     modes = {name: stored(name)[0][65] for name in ("top-k", "top-k-bitmap")}
     assert modes == {"top-k": 0, "top-k-bitmap": 1}
     bases = {name: struct.unpack_from("<I", stored(name)[0], 56)[0] for name in NAMES}
-    assert {name for name, basis in bases.items() if basis} == {"diana", "diana-int8", "lag", "lag-unchanged"}
+    in_step = {"diana", "diana-int8", "diana-balanced", "lag", "lag-unchanged"}
+    assert {name for name, basis in bases.items() if basis} == in_step
     assert {stored(name)[0][6] for name in NAMES} == set(range(1, 8))
 
 
@@ -191,14 +200,24 @@ READ_BY_THE_DOCUMENT = ("identity", "top-k", "rtop-k", "wangni", "lag", "rand-k-
 def test_a_reader_written_from_the_document_decodes_it(name):
     blob, story, _ = stored(name)
     encoder = story["run"]["scheme"]["encoder"]
-    canonical = {"frame": 1, "sampling": 1, "encoder": encoder, "values": story["run"]["scheme"]["values"]}
+    written = VERSION[name]
+    canonical = {"frame": written, "sampling": 1, "encoder": encoder, "values": story["run"]["scheme"]["values"]}
     scheme = hashlib.blake2b(json.dumps(canonical, sort_keys=True, separators=(",", ":")).encode(), digest_size=8)
     rest = {"scheme": scheme.hexdigest(), **{key: story["run"][key] for key in ("dim", "blocks", "seed")}}
     run = hashlib.blake2b(json.dumps(rest, sort_keys=True, separators=(",", ":")).encode(), digest_size=8)
     node = hashlib.blake2b(story["node"].encode(), digest_size=8)
-    magic, version, kind, code, parts, *digests, round, dim, length, _, crc = struct.unpack_from(
-        "<4s4B8s8s8sQQQII", blob
+    magic, version, kind, code, parts, *digests, round, field, length, _, crc = struct.unpack_from(
+        "<4s4B8s8s8sQ8sQII", blob
     )
+    dim, nodes, slots = story["run"]["dim"], story["run"].get("nodes", []), 0
+    if written == 1:
+        assert field == struct.pack("<Q", dim)
+    else:
+        slot, slots = (nodes.index(story["node"]), len(nodes)) if story["node"] in nodes else (2**32 - 1, 0)
+        terms = struct.pack("<BII", 1, slot, slots)
+        bound_to = run.digest() + node.digest() + struct.pack("<Q", round)
+        tag = hashlib.blake2b(b"sparsemean plan" + bound_to + terms, digest_size=4).digest()
+        assert field == struct.pack("<I", slot) + tag
     if story["decoded"] is None:
         assert (magic, version, kind, parts, length) == (b"SPMN", 1, 1, 0, 0)
         return
@@ -206,9 +225,9 @@ def test_a_reader_written_from_the_document_decodes_it(name):
     if encoder["type"] == "OneOf":
         encoder = encoder["encoders"][reader.take(1)[0]]
     whole = [encoder] if encoder["type"] != "Induced" else [encoder["biased"], encoder["unbiased"]]
-    assert (magic, version, kind, parts) == (b"SPMN", 1, 0, len(whole))
+    assert (magic, version, kind, parts) == (b"SPMN", written, 0, len(whole))
     assert digests == [scheme.digest(), run.digest(), node.digest()]
-    assert (round, dim, length) == (story["round"], story["run"]["dim"], len(blob) - 64)
+    assert (round, length) == (story["round"], len(blob) - 64)
     assert crc == zlib.crc32(blob[:60] + blob[64:])
     for part, one in enumerate(whole):
         scale, dither = 1.0, Dither(story["run"]["seed"], round, story["node"], part)
@@ -217,7 +236,10 @@ def test_a_reader_written_from_the_document_decodes_it(name):
         elif one["type"] == "RandK":
             k = {"induced-int8": 5, "rand-k-blocks": 10}.get(name, one["k"])
             scale, key = dim / k, Key(story["run"]["seed"], round, story["node"], part)
-            listed = sample(key.shared() if one["shared"] else key, dim, k).tolist()
+            if slots and one["draw"]["type"] == "Balanced":
+                listed = drawn(balanced_sample_of(key, dim, k, slot, slots)).tolist()
+            else:
+                listed = sample(key.shared() if one["shared"] else key, dim, k).tolist()
         else:
             listed = reader.coordinates(dim)
         sent = (reader.levelled if one["type"] == "Wangni" else reader.values)(len(listed), code, dither)
@@ -265,5 +287,5 @@ def test_the_table_in_the_document_is_the_golden_frame():
 
 
 def test_the_version_of_the_folder_is_the_version_of_the_frame():
-    assert FOLDER.name == f"v{frame.VERSION}"
-    assert all(np.frombuffer(stored(name)[0], np.uint8)[4] == 1 for name in NAMES)
+    assert set(VERSION.values()) == set(frame.VERSIONS)
+    assert all(stored(name)[0][4] == version for name, version in VERSION.items())

@@ -19,10 +19,12 @@ from sparsemean.inputs import LONGEST_NAME, node_name, round_number, vector_of
 from sparsemean.payload import Payload
 from sparsemean.results import Receipt
 from sparsemean.run import Run
+from sparsemean.sampling import Plan
 from sparsemean.wire.frame import frame_digest
 
 HEADER_MOST = 16 + 1 + LONGEST_NAME  # digest of the run, name of the node
 LAST_MOST = 19 + 1 + 32  # round, digest of the vector
+PLAN_MOST = 13
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +35,7 @@ class _Sent:
     vector: str
     blob: bytes
     state: State
+    plan: Plan | None
 
 
 class Client:
@@ -74,12 +77,23 @@ class Client:
         self._waiting: _Sent | None = None
         self._delivered: _Sent | None = None
 
-    def encode(self, vector: npt.ArrayLike, round: int) -> bytes:
-        """The payload for this round. The same vector gives the same bytes, also after it was delivered."""
+    def encode(self, vector: npt.ArrayLike, round: int, plan: bytes | None = None) -> bytes:
+        """The payload for this round. The same vector gives the same bytes, also after it was delivered.
+
+        Parameters
+        ----------
+        vector : (d,) array
+        round : int
+            The server's open round.
+        plan : bytes, optional
+            What ``server.plan(node)`` returned in this round. Only designed draws, such as ``Balanced()``, need one,
+            unless the run lists all ``nodes``.
+        """
         checked, round = vector_of(vector, self.run.dim), round_number(round)
-        encoder = self.encoder
+        encoder, terms = self.encoder, self._terms(round, plan)
+        key = self.run.key(self.node, round, terms)
         if not isinstance(encoder, Stateful):
-            return self._pack(encoder.encode(checked, self.run.key(self.node, round), {}), round)
+            return self._pack(encoder.encode(checked, key, {}), round, terms)
         digest = hashlib.blake2b(checked.tobytes(), digest_size=16).hexdigest()
         if self._delivered is not None and round <= self._delivered.round:
             if (round, digest) == (self._delivered.round, self._delivered.vector):
@@ -87,11 +101,28 @@ class Client:
             raise InvalidInput(
                 f"round {self._delivered.round} was delivered, and the node's state moved on; use a later round"
             )
-        blob = self._pack(encoder.encode(checked, self.run.key(self.node, round), self._state), round)
+        blob = self._pack(encoder.encode(checked, key, self._state), round, terms)
         header, body = codec.open_frame(self.run, self.node, blob)
-        as_decoded = codec.read_payload(self.run, self.node, header, body)
-        self._waiting = _Sent(round, digest, blob, encoder.advance(checked, as_decoded, self._state))
+        as_decoded = codec.read_payload(self.run, self.node, header, body, terms)
+        self._waiting = _Sent(round, digest, blob, encoder.advance(checked, as_decoded, self._state), terms)
         return blob
+
+    def _terms(self, round: int, plan: bytes | None) -> Plan | None:
+        """The plan to follow: that of the server or, where the run lists all nodes, that of its list."""
+        if not self.run.planned:
+            if plan:
+                raise InvalidInput(f"{self.encoder!r} follows no plan; encode without one")
+            return None
+        if plan is not None:
+            if not isinstance(plan, bytes | bytearray | memoryview):
+                raise InvalidInput(f"a plan is the bytes that server.plan(node) returned, not {plan!r:.100}")
+            return codec.unpack_plan(self.run, self.node, round, bytes(plan))
+        if not self.run.nodes:
+            raise InvalidInput(
+                f"{self.encoder!r} needs a plan: encode(vector, round, plan=server.plan({self.node!r})), or "
+                "Run(…, nodes=[…]) with the names of all nodes"
+            )
+        return self.run.listed_plan(self.node)
 
     def delivered(self, receipt: Receipt) -> None:
         """Move the state on: the server has the payload of this receipt. Nothing happens for stateless encoders."""
@@ -107,16 +138,19 @@ class Client:
         self._basis = next_basis(self._basis, self._waiting.blob)
         self._delivered, self._waiting = self._waiting, None
 
-    def _pack(self, payload: Payload | None, round: int) -> bytes:
+    def _pack(self, payload: Payload | None, round: int, plan: Plan | None) -> bytes:
         basis = self._basis if self.run.in_step else 0
         if payload is not None:
             payload = replace(payload, choice=self.choice)
-        return codec.pack(self.run, self.node, round, payload, basis)
+        return codec.pack(self.run, self.node, round, payload, basis, plan)
 
     def save(self) -> bytes:
         """All state as bytes, for ``restore``; a payload that waits for its receipt is encoded anew instead."""
         last = self._delivered
         text = "" if last is None else f"{last.round} {last.vector}"
+        plan = b""
+        if last is not None and last.plan is not None:
+            plan = codec.pack_plan(self.run, self.node, last.round, last.plan)
         return packed(
             {
                 "header": np.frombuffer(self._header(), np.uint8),
@@ -124,6 +158,7 @@ class Client:
                 "basis": np.array(self._basis, np.uint32),
                 "last": np.frombuffer(text.encode(), np.uint8),
                 "blob": np.frombuffer(b"" if last is None else last.blob, np.uint8),
+                **({"plan": np.frombuffer(plan, np.uint8)} if self.run.planned else {}),
                 **{f"state_{name}": array for name, array in self._state.items()},
             }
         )
@@ -146,7 +181,8 @@ class Client:
             **{f"state_{name}": array for name, array in client._state.items()},
         }
         try:
-            found = unpacked(saved, like, {"header": HEADER_MOST, "last": LAST_MOST, "blob": run.payload_bytes})
+            texts = {"header": HEADER_MOST, "last": LAST_MOST, "blob": run.payload_bytes}
+            found = unpacked(saved, like, {**texts, **({"plan": PLAN_MOST} if run.planned else {})})
         except Exception as error:  # zipfile and numpy each fail on damage in many ways of their own
             raise InvalidInput(f"this is not a state written by Client.save: {error}") from None
         choice = int(found["choice"])
@@ -158,11 +194,12 @@ class Client:
         if not all(np.isfinite(array).all() for array in state.values()):
             raise InvalidInput("this is not a state written by Client.save: it holds NaN or infinity; start afresh")
         client._state, client._basis, client.choice = state, int(found["basis"]), choice
-        client._delivered = client._last(found["last"].tobytes(), found["blob"].tobytes())
+        plan = found["plan"].tobytes() if run.planned else b""
+        client._delivered = client._last(found["last"].tobytes(), found["blob"].tobytes(), plan)
         return client
 
-    def _last(self, text: bytes, blob: bytes) -> _Sent | None:
-        """The payload delivered last from what ``save`` wrote: its round and a digest of its vector; its bytes."""
+    def _last(self, text: bytes, blob: bytes, plan: bytes) -> _Sent | None:
+        """The payload delivered last from what ``save`` wrote: round and digest of the vector; the bytes; the plan."""
         damaged = "this is not a state written by Client.save: what it says of the payload delivered last is wrong"
         if not (text or blob or self._basis):
             return None
@@ -173,9 +210,12 @@ class Client:
             raise InvalidInput(f"{damaged}; start afresh")
         try:
             header, body = codec.open_frame(self.run, self.node, blob)
-            codec.read_payload(self.run, self.node, header, body)
-        except PayloadError as error:
+            terms = codec.unpack_plan(self.run, self.node, header.round, plan) if self.run.planned else None
+            if terms is not None:
+                codec.check_plan(self.run, self.node, header, terms)
+            codec.read_payload(self.run, self.node, header, body, terms)
+        except (PayloadError, InvalidInput) as error:
             raise InvalidInput(f"{damaged}: {error}") from None
         if header.round != int(told[1]):
             raise InvalidInput(f"{damaged}: round {int(told[1])}, but its payload is of round {header.round}")
-        return _Sent(header.round, told[2].decode(), blob, self._state)
+        return _Sent(header.round, told[2].decode(), blob, self._state, terms)

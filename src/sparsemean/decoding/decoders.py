@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from sparsemean._types import Doubles
 from sparsemean.decoding.totals import RoundTotals
 from sparsemean.errors import InvalidInput
 from sparsemean.kernels import add_scaled, reweigh
-from sparsemean.theory import FixedWeighting, fill_gains, gains, mixed_gains, weights
+from sparsemean.theory import FixedWeighting, fill_gains, first_ratio, gains, mixed_gains, weights
 from sparsemean.theory.arguments import finite
 from sparsemean.theory.estimated import LEAST_RATIO
 
@@ -24,9 +25,17 @@ Shares: TypeAlias = tuple[float, ...]
 
 @dataclass(frozen=True, slots=True)
 class Belief:
-    """ρ/(n − 1) of one block: as earlier rounds showed it, and as this round shows it (None before its end)."""
+    """ρ/(n − 1) of one block.
 
-    before: float = 0.0
+    Attributes
+    ----------
+    before : float, optional
+        As earlier rounds showed it; None where none has.
+    now : float, optional
+        As this round shows it, NaN where it does not tell; None before its end.
+    """
+
+    before: float | None = None
     now: float | None = None
 
 
@@ -62,11 +71,15 @@ def _inverse(weight: Doubles) -> Doubles:
 
 
 @lru_cache(maxsize=1024)
-def _gains(T: FixedWeighting, nodes: tuple[int, ...], shares: Shares) -> tuple[Doubles, ...]:
+def _gains(
+    T: FixedWeighting, nodes: tuple[int, ...], shares: Shares, slots: tuple[int | None, ...]
+) -> tuple[Doubles, ...]:
     """The factor for each class and count; kept, because rounds repeat the same n."""
     if not shares:
         return (fill_gains(T, sum(nodes)),)
-    return (gains(T, nodes[0], shares[0]),) if len(shares) == 1 else mixed_gains(T, nodes, shares)
+    if len(shares) == 1:
+        return (gains(T, nodes[0], shares[0], slots=slots[0]),)
+    return mixed_gains(T, nodes, shares, slots=slots)
 
 
 def _plain_table(given: object) -> tuple[float, ...]:
@@ -109,7 +122,8 @@ class Spatial(Decoder):
     weighting : str, float, callable or sequence of float
         "one", "max", "avg", the ratio R2/R1 itself, a function of (array of m, n), or the numbers T(1), T(2), …
         "estimated" takes the ratio from what arrives in the round itself, which is best and biases the estimate a
-        little; "learned" takes it from the round before, which keeps it unbiased and begins as plain Rand-k.
+        little; "learned" takes it from the round before, which keeps it unbiased, and begins with
+        ``theory.first_ratio``.
     table : sequence of float
         T(1), T(2), …, one for each node that may come; instead of ``weighting``. A function cannot be written down
         by ``Run.to_json``, a table can.
@@ -155,23 +169,24 @@ class Spatial(Decoder):
 
     def T(self, belief: Belief, n: int) -> FixedWeighting | None:
         if self.adapts:
+            if self.weighting == "learned" and belief.before is None:
+                return first_ratio(max(n, 1))
             found = belief.now if self.weighting == "estimated" else belief.before
-            return None if found is None else max(found * (n - 1), LEAST_RATIO)
+            if found is None:
+                return None
+            return 0.0 if math.isnan(found) else max(found * (n - 1), LEAST_RATIO)
         return self.weighting if self.weighting is not None else self.table
 
     def innovation(self, totals: RoundTotals, shares: Shares, beliefs: tuple[Belief, ...]) -> Doubles:
-        scaled, weights = np.empty(totals.blocks.dim), totals.weight.tolist()
+        scaled, weights, rows = np.empty(totals.blocks.dim), totals.weight.tolist(), totals.present
+        of_rows = tuple(shares[s] for s in rows) if shares else (), tuple(totals.class_slots[s] or None for s in rows)
         for here, nodes, weight, known in zip(
-            totals.blocks.slices, totals.class_nodes.T.tolist(), weights, beliefs, strict=True
+            totals.blocks.slices, totals.class_nodes[rows].T.tolist(), weights, beliefs, strict=True
         ):
-            of_block = self._gains(tuple(nodes), shares, known)
-            for i, gain in enumerate(of_block):
-                reweigh(gain / weight, totals.counts[here], totals.class_sums[i, here], scaled[here], i == 0)
-            if not of_block:
+            T = self.T(known, sum(nodes))
+            if not any(nodes) or T is None:  # nothing is to be had of this block
                 scaled[here] = 0.0
+                continue
+            for row, gain in zip(rows, _gains(T, tuple(nodes), *of_rows), strict=True):
+                reweigh(gain / weight, totals.counts[here], totals.class_sums[row, here], scaled[here], row == rows[0])
         return scaled
-
-    def _gains(self, nodes: tuple[int, ...], shares: Shares, known: Belief) -> tuple[Doubles, ...]:
-        """For each class and count; none where nothing is to be had of a block."""
-        T = self.T(known, sum(nodes))
-        return _gains(T, nodes, shares) if any(nodes) and T is not None else ()

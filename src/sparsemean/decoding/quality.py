@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
+import numpy.typing as npt
 
 from sparsemean import theory
 from sparsemean._types import Doubles
@@ -18,9 +19,22 @@ from sparsemean.results import Correlation
 
 @dataclass(frozen=True, slots=True)
 class Quality:
-    """The estimated error of a round, the part of it that few-bit values add, and the correlation.
+    """How good the estimate of a round is.
 
-    ``feedback`` is what a shared memory multiplies its error by.
+    Attributes
+    ----------
+    error : float or None
+        Its estimated error.
+    error_se : float or None
+        The standard error of that.
+    rounding : float or None
+        The part of it that few-bit values add.
+    correlation : Correlation or None
+        R1 and R2 of the innovations.
+    feedback : float
+        What a shared memory multiplies its error by.
+    bound : bool
+        Whether ``error`` is an upper bound, since no coordinate came from two nodes and R2 is unknown.
     """
 
     error: float | None = None
@@ -28,23 +42,89 @@ class Quality:
     rounding: float | None = None
     correlation: Correlation | None = None
     feedback: float = 0.0
+    bound: bool = False
 
 
-# Rounds repeat the same n and shares, and these sum over n terms.
+@dataclass(frozen=True, slots=True)
+class _Classes:
+    """The classes of nodes that came: rows of a summary, the share of each and the slots of its draw."""
+
+    rows: tuple[int, ...]
+    shares: Shares
+    slots: tuple[int | None, ...]
+
+    @staticmethod
+    def of(summary: Summary, shares: Shares) -> _Classes:
+        rows = tuple(np.flatnonzero(summary.class_nodes.any(axis=1)).tolist())
+        slots = summary.class_slots.tolist()
+        return _Classes(rows, tuple(shares[s] for s in rows), tuple(slots[s] or None for s in rows))
+
+    @property
+    def least(self) -> float:
+        """The smallest share: what is least certain."""
+        return min(self.shares, default=1.0)
+
+    def pair_factors(self, nodes: npt.NDArray[np.int64]) -> Doubles:
+        """κ of each class and block (``theory.CountLaw``); ``nodes`` are (classes, blocks)."""
+        return np.array(
+            [
+                [_pair_factor(int(n), share, slots) for n in row]
+                for row, share, slots in zip(nodes, self.shares, self.slots, strict=True)
+            ]
+        ).reshape(nodes.shape)
+
+    def one_factor(self, summary: Summary) -> Doubles:
+        """κ of each block, where one class came."""
+        factors: Doubles = self.pair_factors(summary.class_nodes[list(self.rows)])[0]
+        return factors
+
+
+# Rounds repeat the same n, shares and slots, and these sum over n terms.
 @lru_cache(maxsize=1024)
-def _coefficients(T: theory.FixedWeighting, nodes: tuple[int, ...], shares: Shares) -> tuple[Doubles, Doubles]:
+def _pair_factor(n: int, share: float, slots: int | None) -> float:
+    return theory.CountLaw(n, share, slots).pair_factor if n else 1.0
+
+
+@lru_cache(maxsize=1024)
+def _coefficients(T: theory.FixedWeighting, nodes: tuple[int, ...], classes: _Classes) -> tuple[Doubles, Doubles]:
     """A1 of each class, A2 of each pair of classes."""
-    if len(shares) == 1:
-        own, cross = theory.error_coefficients(T, nodes[0], shares[0])
+    if len(nodes) == 1:
+        own, cross = theory.error_coefficients(T, nodes[0], classes.shares[0], slots=classes.slots[0])
         return np.array([own]), np.array([[cross]])
-    return theory.mixed_coefficients(T, nodes, shares)
+    return theory.mixed_coefficients(T, nodes, classes.shares, slots=classes.slots)
 
 
 @lru_cache(maxsize=1024)
-def _feedback(T: theory.FixedWeighting, nodes: tuple[int, ...], shares: Shares) -> float:
-    if len(shares) == 1:
-        return theory.feedback_factor(T, nodes[0], shares[0])
-    return theory.mixed_feedback(T, nodes, shares)
+def _within(T: theory.FixedWeighting, n: int, share: float, slots: int | None) -> tuple[float, float] | None:
+    return theory.within_coefficients(T, theory.CountLaw(n, share, slots))
+
+
+@lru_cache(maxsize=1024)
+def _feedback(T: theory.FixedWeighting, nodes: tuple[int, ...], classes: _Classes) -> float:
+    if len(nodes) == 1:
+        return theory.feedback_factor(T, nodes[0], classes.shares[0], slots=classes.slots[0])
+    return theory.mixed_feedback(T, nodes, classes.shares, slots=classes.slots)
+
+
+def _pairs(summary: Summary, classes: _Classes) -> Doubles:
+    """Unbiased R2 of each pair of classes and each block: Σ ⟨y_i, y_l⟩ over i ≠ l of them, (classes, classes, blocks).
+
+    Of the pairs within a class κp² meet at a coordinate; pairs of different classes meet as independent ones do. NaN
+    where two nodes of a class never meet.
+    """
+    rows, diagonal = list(classes.rows), np.diag_indices(len(classes.rows))
+    pairs = summary.products[np.ix_(rows, rows)]
+    found, factors = pairs[diagonal] - summary.class_squares[rows], classes.pair_factors(summary.class_nodes[rows])
+    # Not by dividing by 0: the two sums are added in different orders, and differ by rounding where nobody meets.
+    pairs[diagonal] = np.divide(found, factors, out=np.full(found.shape, math.nan), where=factors > 0)
+    return pairs
+
+
+def _unbiased(moments: theory.Moments, summary: Summary, classes: _Classes) -> theory.Moments:
+    """The summary's moments, with an S² that makes their ``r2`` unbiased for R2 under the law of the draw."""
+    if not any(classes.slots):
+        return moments
+    return replace(moments, s2=np.sum(_pairs(summary, classes), axis=(0, 1)) + moments.q)
 
 
 @np.errstate(over="ignore", invalid="ignore")
@@ -55,10 +135,14 @@ def innovation_correlation(summary: Summary, shares: Shares) -> Doubles | None:
     """
     if not shares or summary.moments is None:
         return None
+    classes = _Classes.of(summary, shares)
+    moments = _unbiased(summary.moments, summary, classes)
     energy = np.asarray(shares) @ summary.class_squares
     nodes = summary.nodes.astype(np.float64)
-    shown = theory.shrunk_correlation(summary.moments, energy, nodes, _least(summary, shares))
-    return np.where(summary.most > 1, shown, math.nan)
+    # The variance is that of what came; with one class, what came is κ R2, and is compared with it as such.
+    came, factors = (moments, 1.0) if len(classes.rows) != 1 else (summary.moments, classes.one_factor(summary))
+    shown = theory.shrunk_correlation(came, energy, nodes, classes.least, pair_factor=factors)
+    return np.where((summary.most > 1) & ~np.isnan(moments.r2), shown, math.nan)
 
 
 @np.errstate(over="ignore", invalid="ignore")
@@ -77,35 +161,63 @@ def quality(
     known = [t for t, counts in zip(T, alive.tolist(), strict=True) if counts and t is not None]
     if not shares or summary.moments is None or len(known) < np.count_nonzero(alive):
         return Quality()
-    moments, weight = summary.moments.where(alive), weight[alive]
-    nodes = [tuple(column) for column in summary.class_nodes.T[alive].tolist()]
-    found = [_coefficients(t, n, shares) for t, n in zip(known, nodes, strict=True)]
+    classes = _Classes.of(summary, shares)
+    moments, weight = _unbiased(summary.moments, summary, classes).where(alive), weight[alive]
+    rows = list(classes.rows)
+    nodes = [tuple(column) for column in summary.class_nodes[rows].T[alive].tolist()]
+    found = [_coefficients(t, n, classes) for t, n in zip(known, nodes, strict=True)]
     own, cross = np.stack([a for a, _ in found], axis=-1), np.stack([b for _, b in found], axis=-1)
-    least = _least(summary, shares)
+    p = np.array(classes.shares)[:, None]
+    noise, energy = p * summary.class_noise[rows][:, alive], p * summary.class_squares[rows][:, alive]
+    rounding = float(np.sum((own + 1.0) * noise / weight**2))
+    feedback = max(_feedback(t, n, classes) for t, n in zip(known, nodes, strict=True))
     # With several shares the standard error takes the largest coefficients and the smallest share: on the large side.
     error, error_se = theory.estimated_error(
-        moments, least, (own.max(axis=0), _largest(cross)), weight, max(map(sum, nodes)), dim
+        moments, classes.least, (own.max(axis=0), _largest(cross)), weight, max(map(sum, nodes)), dim
     )
-    p = np.array(shares)[:, None]
-    noise, energy = p * summary.class_noise[:, alive], p * summary.class_squares[:, alive]
-    rounding = float(np.sum((own + 1.0) * noise / weight**2))
-    if len(shares) > 1:
-        products = summary.products[:, :, alive]
-        products[np.diag_indices(len(shares))] -= summary.class_squares[:, alive]
-        terms = np.sum(own * energy + noise, axis=0) + np.sum(cross * products, axis=(0, 1))
-        error = float(np.sum(terms / weight**2))
-    norm = (summary.nodes[alive] / summary.weight[alive]) ** 2  # from w_i x_i to y_i = n w_i x_i / Σw
-    r1, r2 = np.sum(energy - noise, axis=0), moments.r2
-    r2_se = float(np.sqrt(np.sum(norm**2 * theory.r2_variance(moments, least))))
-    correlation = Correlation(float(np.sum(norm * r1)), float(np.sum(norm * r2)), r2_se)
-    feedback = max(_feedback(t, n, shares) for t, n in zip(known, nodes, strict=True))
-    return Quality(_finite(error), _finite(error_se), _finite(rounding), correlation, feedback)
+    never_met = any(classes.slots) and bool(np.isnan(moments.r2).any())
+    if len(rows) > 1 or any(classes.slots):
+        pairs = _pairs(summary, classes)[:, :, alive]
+        diagonal = np.diag_indices(len(rows))
+        # Where nodes never meet, R2 is −R1 at worst: the bound of a class whose A2 is −1 then.
+        pairs[diagonal] = np.where(np.isnan(pairs[diagonal]), noise - energy, pairs[diagonal])
+        terms = np.sum(own * energy, axis=0) + np.sum(cross * pairs, axis=(0, 1))
+        if len(rows) == 1:
+            terms = _spread(summary, alive, classes, known, terms)
+        error = float(np.sum((terms + np.sum(noise, axis=0)) / weight**2))
+    if any(classes.slots):
+        error_se = math.nan  # its formula is that of independent draws
+    correlation = None
+    if not never_met:
+        norm = (summary.nodes[alive] / summary.weight[alive]) ** 2  # from w_i x_i to y_i = n w_i x_i / Σw
+        r1, r2 = np.sum(energy - noise, axis=0), moments.r2
+        factors = classes.one_factor(summary)[alive] if len(rows) == 1 else 1.0
+        r2_se = float(np.sqrt(np.sum((norm / factors) ** 2 * theory.r2_variance(moments, classes.least))))
+        correlation = Correlation(float(np.sum(norm * r1)), float(np.sum(norm * r2)), r2_se)
+    return Quality(_finite(error), _finite(error_se), _finite(rounding), correlation, feedback, never_met)
 
 
-def _least(summary: Summary, shares: Shares) -> float:
-    """The smallest share of those that came: what is least certain."""
-    came = summary.class_nodes.sum(axis=1).tolist()
-    return min((share for share, here in zip(shares, came, strict=True) if here), default=1.0)
+def _spread(
+    summary: Summary,
+    alive: npt.NDArray[np.bool_],
+    classes: _Classes,
+    T: Sequence[theory.FixedWeighting],
+    terms: Doubles,
+) -> Doubles:
+    """Each block's error times W² as the spread of nodes at each coordinate tells it, noise apart.
+
+    Far less noisy than A1 R1 + A2 R2, whose parts cancel where nodes are similar. ``terms`` are those, which stay where
+    no two nodes meet.
+    """
+    (row,), (share,), (slots,) = classes.rows, classes.shares, classes.slots
+    sums = summary.class_nodes[row][alive], summary.class_squares[row][alive], *summary.within[:, alive]
+    found = terms.copy()
+    for block, (t, n, squares, by_count, means) in enumerate(zip(T, *(each.tolist() for each in sums), strict=True)):
+        coefficients = _within(t, n, share, slots)
+        if coefficients is not None:
+            # Sums are of values over p, and h of the formula is of a mean over n.
+            found[block] = (share * n) ** 2 * np.dot(coefficients, (squares - by_count, means))
+    return found
 
 
 def _largest(cross: Doubles) -> Doubles:

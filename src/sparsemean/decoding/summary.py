@@ -22,12 +22,16 @@ class Summary:
     ----------
     class_nodes : (classes, blocks) array
         How many nodes of each share have a weight; the same in all ranges.
+    class_slots : (classes,) array
+        How many slots the draw of each class has, 0 where nodes draw independently; the same in all ranges.
     weight : (blocks,) array
         Their total weight; the same in all ranges.
     class_squares, class_noise : (classes, blocks) array
         Σ y² and the variance that few-bit values add, as in ``RoundTotals``.
     products : (classes, classes, blocks) array
         Σ_j S_sj S_tj of the sums of two classes; empty where there is one class.
+    within : (2, blocks) array
+        ``RoundTotals.within``, where a class has slots; else 0.
     most : (blocks,) array
         The largest count of a coordinate.
     fits : array
@@ -37,10 +41,12 @@ class Summary:
     """
 
     class_nodes: npt.NDArray[np.int64]
+    class_slots: npt.NDArray[np.int64]
     weight: Doubles
     class_squares: Doubles
     class_noise: Doubles
     products: Doubles
+    within: Doubles
     most: npt.NDArray[np.int32]
     fits: Doubles
     moments: Moments | None
@@ -50,9 +56,10 @@ class Summary:
         """The summary of a range; what no decoder asks for is left out."""
         classes, blocks = totals.class_nodes.shape
         several = totals.products() if classes > 1 else np.zeros((0, 0, blocks))
+        within = totals.within() if totals.moments and totals.class_slots.any() else np.zeros((2, blocks))
         most = totals.blocks.largest(totals.counts) if adapts else np.zeros(blocks, np.int32)
-        sums = totals.class_nodes, totals.weight, totals.class_squares, totals.class_noise
-        return Summary(*sums, several, most, fits, totals.summary())
+        who = totals.class_nodes, totals.class_slots, totals.weight
+        return Summary(*who, totals.class_squares, totals.class_noise, several, within, most, fits, totals.summary())
 
     @cached_property
     def nodes(self) -> npt.NDArray[np.int64]:
@@ -60,15 +67,22 @@ class Summary:
         nodes: npt.NDArray[np.int64] = self.class_nodes.sum(axis=0)
         return nodes
 
+    def of_same_nodes(self, other: Summary) -> bool:
+        """Whether the other is of the same round, as far as that shows."""
+        names = ("class_nodes", "class_slots", "weight")
+        return all(np.array_equal(getattr(self, name), getattr(other, name)) for name in names)
+
     def __add__(self, other: Summary) -> Summary:
-        if not (np.array_equal(self.class_nodes, other.class_nodes) and np.array_equal(self.weight, other.weight)):
+        if not self.of_same_nodes(other):
             raise ValueError("summaries of different nodes cannot be added")
         return Summary(
             self.class_nodes,
+            self.class_slots,
             self.weight,
             self.class_squares + other.class_squares,
             self.class_noise + other.class_noise,
             self.products + other.products,
+            self.within + other.within,
             np.maximum(self.most, other.most),
             self.fits + other.fits,
             self.moments + other.moments if self.moments is not None and other.moments is not None else None,
@@ -82,6 +96,11 @@ class Summary:
     @staticmethod
     def of_tree(tree: Tree) -> Summary:
         """The summary that ``tree()`` returned."""
-        found = {each.name: array_in(tree, each.name) for each in fields(Summary) if each.name != "moments"}
+        assert isinstance(tree, dict)
+        nodes = array_in(tree, "class_nodes")
+        # Journals from before there were designed draws lack these two.
+        first = {"class_slots": np.zeros(len(nodes), np.int64), "within": np.zeros((2, *nodes.shape[1:]))}
+        whole = {**first, **tree}
+        found = {each.name: array_in(whole, each.name) for each in fields(Summary) if each.name != "moments"}
         moments = tree["moments"] if isinstance(tree, dict) else None
         return Summary(**found, moments=Moments(*moments) if isinstance(moments, np.ndarray) else None)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from sparsemean._types import Doubles, Floats, Ints
 from sparsemean.decoding.moment_sample import MomentSample, moment_sample
 from sparsemean.errors import InvalidInput
-from sparsemean.kernels import Batch, Blend, Sample, Totals, fold, power_sums, scatter, threads_for
+from sparsemean.kernels import Batch, Blend, Sample, Totals, count_sums, fold, power_sums, scatter, threads_for
 from sparsemean.payload import Part
 from sparsemean.payload.blocks import Blocks
 from sparsemean.theory.estimated import Moments
@@ -19,10 +19,20 @@ from sparsemean.theory.estimated import Moments
 class RoundTotals:
     """Sums, counts and powers per coordinate of y = weight · scale · (value − expectation); updated in place.
 
-    Nodes that send with different shares are summed apart, ``classes`` of them, and counted together. With ``moments``
-    the energies are kept too, from which the server estimates its own error, and the sums of squares and cubes at the
-    ``kept`` coordinates, from which it tells the standard error: 12 to 14 bytes a coordinate of a long vector.
-    Where the blocks are a range of longer vectors, ``held`` says which of its coordinates these are.
+    Nodes that send with different shares, or by another law, are summed apart and counted together.
+
+    Parameters
+    ----------
+    blocks : Blocks
+        Of the vectors, or of a range of them.
+    moments : bool
+        Whether to keep the energies, from which the server estimates its own error, and the sums of squares and cubes
+        at the ``held`` coordinates, from which it tells the standard error: 12 to 14 bytes a coordinate of a long
+        vector.
+    classes : int, default 1
+        How many classes of nodes there are.
+    held : MomentSample, optional
+        Which coordinates keep power sums; where the blocks are a range of longer vectors, those of the range.
     """
 
     def __init__(self, blocks: Blocks, moments: bool, classes: int = 1, held: MomentSample | None = None) -> None:
@@ -30,6 +40,7 @@ class RoundTotals:
         self.moments = moments
         self.held = moment_sample(blocks) if held is None else held
         self.class_nodes: npt.NDArray[np.int64] = np.zeros((classes, len(blocks.sizes)), np.int64)
+        self.class_slots: npt.NDArray[np.int64] = np.zeros(classes, np.int64)  # of its draw; 0: independent
         self.class_sums: Doubles = np.zeros((classes, blocks.dim))
         self.class_squares: Doubles = np.zeros((classes, len(blocks.sizes)))
         self.class_noise: Doubles = np.zeros((classes, len(blocks.sizes)))
@@ -46,14 +57,24 @@ class RoundTotals:
         return nodes
 
     @property
+    def present(self) -> list[int]:
+        """The classes that nodes came of; the first where nobody did."""
+        return np.flatnonzero(self.class_nodes.any(axis=1)).tolist() or [0]
+
+    @property
     def sums(self) -> Doubles:
         """Σ_i y_ij over all nodes."""
-        sums: Doubles = self.class_sums[0] if len(self.class_sums) == 1 else self.class_sums.sum(axis=0)
+        first, *others = self.present
+        sums: Doubles = self.class_sums[[first, *others]].sum(axis=0) if others else self.class_sums[first]
         return sums
 
     @np.errstate(over="ignore")  # powers of absurd values may overflow; the sums themselves do not
-    def add(self, weight: Doubles, residuals: Iterable[Part], of_class: int = 0) -> None:
-        """One node: its weight per block, and its parts less what was expected of them. O(k)."""
+    def add(self, weight: Doubles, residuals: Iterable[Part], of_class: int = 0, slots: int = 0) -> None:
+        """One node: its weight per block, and its parts less what was expected of them. O(k).
+
+        ``slots`` are those of the draw in which its class takes part; 0 where nodes draw independently.
+        """
+        self.class_slots[of_class] = slots
         self.class_nodes[of_class] += weight > 0
         self.weight += weight
         for part in residuals:
@@ -88,8 +109,10 @@ class RoundTotals:
         expected: Sequence[Floats | None],
         of_class: int = 0,
         blend: Blend | None = None,
+        slots: int = 0,
     ) -> None:
         """Many nodes at once, each with one seeded sample, all of one size and scale. O(nk), tile by tile."""
+        self.class_slots[of_class] = slots
         samples = [part.where for part in parts if isinstance(part.where, Sample)]
         self.class_nodes[of_class] += np.count_nonzero(weights > 0, axis=0)
         for weight in weights:
@@ -128,7 +151,9 @@ class RoundTotals:
         if not same:
             raise InvalidInput("totals of different runs cannot be merged; make both with the same Run")
         for name, array in mine.items():
-            if isinstance(array, np.ndarray):
+            if name == "class_slots":  # no sum: both take part in the same draw, if they have nodes of the class
+                np.maximum(array, theirs[name], out=array)
+            elif isinstance(array, np.ndarray):
                 array += theirs[name]
 
     @np.errstate(over="ignore", invalid="ignore")
@@ -144,5 +169,13 @@ class RoundTotals:
     @np.errstate(over="ignore", invalid="ignore")
     def products(self) -> Doubles:
         """Σ_j S_sj S_tj of the sums of classes s and t, per block: (classes, classes, blocks)."""
-        rows = [[self.blocks.sums(one * other) for other in self.class_sums] for one in self.class_sums]
-        return np.array(rows)
+        found = np.zeros((len(self.class_sums), *self.class_nodes.shape))
+        for s in self.present:
+            for t in self.present:
+                found[s, t] = self.blocks.sums(self.class_sums[s] * self.class_sums[t])
+        return found
+
+    @np.errstate(over="ignore", invalid="ignore")
+    def within(self) -> Doubles:
+        """Σ_j S_j²/M_j and Σ_j (S_j/M_j)² over the coordinates that came, per block: (2, blocks)."""
+        return count_sums(self.sums, self.counts, self.blocks.starts)

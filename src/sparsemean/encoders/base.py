@@ -13,17 +13,22 @@ from sparsemean.sampling import Key
 
 State: TypeAlias = Mapping[str, Doubles]
 
+LATER = "later"
+"""In the metadata of a member's field that came after runs were written down: at its default it is left out of their
+text and digests, which so stay what they were."""
+
 
 @dataclass(frozen=True, slots=True)
 class EncoderFacts:
     """What holds for every payload of an encoder.
 
     - ``raw``: the values are x at their coordinates, so a memory may be subtracted from them
-    - ``uniform``: every coordinate is sent with probability exactly k/d, nodes independently, so Spatial may reweight;
-      ``Estimate.error_se`` takes coordinates of one node as drawn nearly independently of each other, too
+    - ``uniform``: every coordinate is sent with probability exactly k/d, and the law of how many send it is known, so
+      Spatial may reweight; ``Estimate.error_se`` takes coordinates of one node as drawn nearly independently, too
     - ``unbiased``: the expectation of the payload's vector is x
     - ``offset``: the values are differences to a state that node and server both keep
     - ``skips``: a node may send a header alone, meaning "as the server remembers me"
+    - ``planned``: which coordinates a node sends depends on its slot, so that it needs a plan
     """
 
     raw: bool
@@ -31,6 +36,7 @@ class EncoderFacts:
     unbiased: bool
     offset: bool = False
     skips: bool = False
+    planned: bool = False
 
     @property
     def in_step(self) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -45,7 +45,7 @@ class Difference(Stateful):
     @property
     def facts(self) -> EncoderFacts:
         inner = self.encoder.facts
-        return EncoderFacts(raw=False, uniform=inner.uniform, unbiased=inner.unbiased, offset=True)
+        return replace(inner, raw=False, offset=True)
 
     def layout(self, dim: int) -> tuple[Layout, ...]:
         return self.encoder.layout(dim)

@@ -37,7 +37,7 @@ class ErrorFeedback(Stateful):
 
     @property
     def facts(self) -> EncoderFacts:
-        return EncoderFacts(raw=False, uniform=False, unbiased=False)
+        return EncoderFacts(raw=False, uniform=False, unbiased=False, planned=self.encoder.facts.planned)
 
     def _scale(self, inner: float, dim: int) -> float:
         omega = self.encoder.omega(dim)

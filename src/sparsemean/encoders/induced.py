@@ -45,7 +45,7 @@ class Induced(Encoder):
 
     @property
     def facts(self) -> EncoderFacts:
-        return EncoderFacts(raw=False, uniform=False, unbiased=True)
+        return EncoderFacts(raw=False, uniform=False, unbiased=True, planned=self.unbiased.facts.planned)
 
     def layout(self, dim: int) -> tuple[Layout, ...]:
         kept = tuple(replace(layout, scale=1.0) for layout in self.biased.layout(dim))

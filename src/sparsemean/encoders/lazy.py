@@ -46,7 +46,7 @@ class Lazy(Stateful):
 
     @property
     def facts(self) -> EncoderFacts:
-        return EncoderFacts(raw=True, uniform=False, unbiased=False, skips=True)
+        return EncoderFacts(raw=True, uniform=False, unbiased=False, skips=True, planned=self.encoder.facts.planned)
 
     def layout(self, dim: int) -> tuple[Layout, ...]:
         return self.encoder.layout(dim)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sparsemean._types import Floats
-from sparsemean.encoders.base import Encoder, EncoderFacts, State
+from sparsemean.encoders.base import LATER, Encoder, EncoderFacts, State
 from sparsemean.encoders.size import Size, checked, count
+from sparsemean.errors import IncompatibleScheme, InvalidInput
 from sparsemean.kernels import gathered
 from sparsemean.payload import Layout, Part, Payload
-from sparsemean.sampling import Key, sample_of
+from sparsemean.sampling import Draw, Independent, Key
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,9 @@ class RandK(Encoder):
     shared : bool, default False
         All nodes draw the same coordinates in a round, as an all-reduce needs; the error is then (d/k − 1)‖x̄‖², and
         Spatial has nothing to reweight.
+    draw : Draw, default Independent()
+        The law by which coordinates are chosen: each node by itself, or ``Balanced()``, so that all coordinates are
+        sent equally often.
 
     >>> RandK(0.1).omega(100)
     9.0
@@ -30,22 +34,32 @@ class RandK(Encoder):
 
     k: Size
     shared: bool = False
+    draw: Draw = field(default=Independent(), metadata={LATER: True})
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "k", checked(self.k))
+        if not isinstance(self.draw, Draw):
+            raise InvalidInput(f"draw is a Draw, such as Balanced(), not {self.draw!r}")
+        if self.shared and self.draw.planned:
+            raise IncompatibleScheme("with shared=True all nodes send the same coordinates; drop it, or the draw")
+
+    def __repr__(self) -> str:
+        # As it was before there were draws: checkpoints of the DDP hook know a scheme by this text.
+        draw = "" if self.draw == Independent() else f", draw={self.draw!r}"
+        return f"RandK(k={self.k!r}, shared={self.shared!r}{draw})"
 
     @property
     def facts(self) -> EncoderFacts:
-        return EncoderFacts(raw=True, uniform=not self.shared, unbiased=True)
+        return EncoderFacts(raw=True, uniform=not self.shared, unbiased=True, planned=self.draw.planned)
 
     def layout(self, dim: int) -> tuple[Layout, ...]:
         k = count(self.k, dim, least=1)
-        return (Layout("shared" if self.shared else "seeded", k, scale=dim / k),)
+        return (Layout("shared" if self.shared else "seeded", k, scale=dim / k, draw=self.draw),)
 
     def omega(self, dim: int) -> float:
         return dim / count(self.k, dim, least=1) - 1.0
 
     def encode(self, vector: Floats, key: Key, state: State) -> Payload:
         (layout,) = self.layout(vector.size)
-        sample = sample_of(key.shared() if self.shared else key, vector.size, layout.count)
+        sample = layout.sample(key, vector.size)
         return Payload((Part(sample, gathered(sample, vector), layout.scale),))

@@ -58,7 +58,8 @@ def contents(folder: Path | str) -> Contents:
         facts = json.loads(held[BINDING])
         state = None if end is None else branch(_state(end, blob), "rounds")
         open_round = state["round"] if isinstance(state, dict) else None
-        accepted = [record for record in log.records(-1 if end is None else end) if record.kind == "accept"]
+        since = list(log.records(-1 if end is None else end))
+        accepted = [record for record in since if record.kind == "accept"]
         ended = [record.round for record in log.records() if record.kind in ENDS]
         known = state["known"] if isinstance(state, dict) else None
         return Contents(
@@ -66,7 +67,7 @@ def contents(folder: Path | str) -> Contents:
             missing=facts["missing"],
             clip=facts["clip"],
             shard=(facts["shard"], facts["shards"]) if "shards" in facts else None,
-            open_round=open_round if isinstance(open_round, int) else (accepted[0].round if accepted else 0),
+            open_round=open_round if isinstance(open_round, int) else (since[0].round if since else 0),
             waiting=tuple(record.node for record in accepted),
             waiting_bytes=sum(len(record.payload) for record in accepted),
             known=len(known["nodes"]) if isinstance(known, dict) and isinstance(known["nodes"], list) else 0,
@@ -145,6 +146,11 @@ def _record_faults(record: Record, before: Record | None) -> Iterator[str]:
         yield f"records between {before.sequence} and {record.sequence} are missing"
     if before is not None and record.round != before.round + (before.kind in ENDS):
         yield f"record {record.sequence} is of round {record.round}, after round {before.round}"
+    if record.kind == "deal":
+        try:
+            _ = record.dealt
+        except ValueError as error:
+            yield f"record {record.sequence}: {error}"
     if record.kind == "accept":
         if record.payload.startswith(MAGIC):  # what of a payload lies in a range of coordinates
             _read(record.payload, f"record {record.sequence}")

@@ -193,6 +193,13 @@ class Journal:
             self._log.add(Record(self._sequence + 1, "forget", round, node))
         self._appended(1, self._durable_accepts)
 
+    def deal(self, round: int, nodes: Sequence[str]) -> None:
+        """Append which nodes have the slots of the round."""
+        names = json.dumps(list(nodes)).encode()
+        with self._log.change(self._durable_accepts):
+            self._log.add(Record(self._sequence + 1, "deal", round, payload=names))
+        self._appended(1, self._durable_accepts)
+
     def end(self, kind: Kind, round: int, state: Tree, estimate: Estimate | None, changes: Tree) -> None:
         """Append the end of a round with its estimate, after which ``changes`` may be written into rows."""
         sequence, pieces = self._sequence + 1, [] if changes is None else written(changes)

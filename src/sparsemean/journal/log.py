@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 import sqlite3
 import struct
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,7 +16,7 @@ from sparsemean.errors import DamagedJournal, JournalError, SparseMeanError
 from sparsemean.journal.wal import lost_commits
 from sparsemean.wire.checksum import crc32
 
-Kind = Literal["accept", "forget", "close", "skip"]
+Kind = Literal["accept", "forget", "deal", "close", "skip"]
 ENDS: tuple[Kind, ...] = ("close", "skip")
 PIECE = 1 << 26  # SQLite takes blobs up to a billion bytes; longer ones than this are cut
 NAME = "log.sqlite"
@@ -24,7 +25,7 @@ LOST = (
     f"{NAME}-wal is damaged, or was cut by a power cut before it was synced: what was committed behind that is lost; "
     "nodes may send again, or restore a copy of the journal"
 )
-KINDS = {"accept", "forget", "close", "skip"}
+KINDS = {"accept", "forget", "deal", "close", "skip"}
 DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 SCHEMA = """
 CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL, checksum INTEGER NOT NULL);
@@ -40,7 +41,20 @@ CREATE TABLE changes (sequence INTEGER, piece INTEGER, bytes BLOB NOT NULL, PRIM
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One thing that happened; ``weight`` and ``payload`` are those of an accepted payload, else empty."""
+    """One thing that happened.
+
+    Attributes
+    ----------
+    sequence : int
+        Its number, one more than that of the record before.
+    kind : {"accept", "forget", "deal", "close", "skip"}
+        A payload was accepted; a node was forgotten; slots were given to nodes; the round ended.
+    round : int
+    node : str
+        Whose payload, or who was forgotten.
+    weight, payload : bytes
+        Of an accepted payload; where slots were given, ``payload`` is the list of the nodes as JSON.
+    """
 
     sequence: int
     kind: Kind
@@ -48,6 +62,16 @@ class Record:
     node: str = ""
     weight: bytes = b""
     payload: bytes = b""
+
+    @property
+    def dealt(self) -> list[str]:
+        """The nodes that slots were given to, in the order of their slots."""
+        nodes = json.loads(self.payload)
+        if not isinstance(nodes, list) or not all(isinstance(node, str) for node in nodes):
+            raise ValueError("the list of those who have slots is none of names")
+        if len(set(nodes)) < len(nodes):
+            raise ValueError("the list of those who have slots names a node twice")
+        return nodes
 
     @property
     def checksum(self) -> int:
@@ -207,7 +231,7 @@ class Log:
         pieces = [piece for (piece,) in self._database.execute(found, (sequence,))]
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
-    def last(self, kinds: Sequence[Kind] = ("accept", "forget", *ENDS)) -> int | None:
+    def last(self, kinds: Sequence[Kind] = ("accept", "forget", "deal", *ENDS)) -> int | None:
         """Sequence of the last record of these kinds."""
         with readable("the records of the journal"):
             marks = ", ".join("?" * len(kinds))

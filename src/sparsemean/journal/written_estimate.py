@@ -8,6 +8,7 @@ from sparsemean.results import Correlation, Estimate
 from sparsemean.state_tree import Tree, array_in, branch, names_in
 
 PLAIN = ("round", "bytes", "error", "error_se", "rounding")
+BOUND = "error_is_bound"  # written where it is true
 
 
 def estimate_tree(estimate: Estimate | None) -> Tree:
@@ -20,6 +21,7 @@ def estimate_tree(estimate: Estimate | None) -> Tree:
         "nodes": list(estimate.nodes),
         "correlation": None if estimate.correlation is None else asdict(estimate.correlation),
         **{name: getattr(estimate, name) for name in PLAIN},
+        **({BOUND: True} if estimate.error_is_bound else {}),
     }
 
 
@@ -34,5 +36,6 @@ def estimate_in(tree: Tree) -> Estimate | None:
         counts=array_in(tree, "counts"),
         nodes=tuple(names_in(tree, "nodes")),
         correlation=None if correlation is None else Correlation(*correlation),  # type: ignore[arg-type]
+        error_is_bound=isinstance(tree, dict) and bool(tree.get(BOUND)),
         **{name: branch(tree, name) for name in PLAIN},  # type: ignore[arg-type]
     )

@@ -8,7 +8,9 @@ import numpy as np
 
 from sparsemean._types import Floats
 from sparsemean.client import Client
+from sparsemean.codec import pack_plan
 from sparsemean.run import Run
+from sparsemean.sampling import Plan
 from sparsemean.schemes import Scheme
 
 
@@ -47,4 +49,5 @@ def _mean_payload_bytes(run: Run, vectors: Floats, probes: int) -> float:
     if run.payload_fixed:
         return float(run.payload_bytes)
     chosen = vectors[:: max(1, len(vectors) // probes)]
-    return float(np.mean([len(Client(run, str(i)).encode(vector, 0)) for i, vector in enumerate(chosen)]))
+    alone = pack_plan(run, "0", 0, Plan())
+    return float(np.mean([len(Client(run, "0").encode(vector, 0, alone)) for vector in chosen]))

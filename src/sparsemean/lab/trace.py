@@ -31,7 +31,7 @@ class Trace:
     - ``mse``: ‖estimate − mean‖², the mean being the true weighted one of each block; ``nmse``: relative to the
       weighted mean of ‖x_i‖²
     - ``exact``: the expectation of ``mse``, given what the server remembers and the scales of few-bit values;
-      ``error`` and ``error_se``: the server's own estimate of it
+      ``error`` and ``error_se``: the server's own estimate of it; ``error_is_bound``: 1 where it is but an upper bound
     - ``ratio``: the true R2/R1 of the nodes' vectors
     - ``bytes_per_node``: NaN for the exact mean, which no bytes carry
     - ``metrics``: those of the task, after the round's step
@@ -47,13 +47,18 @@ class Trace:
     exact: Doubles
     error: Doubles
     error_se: Doubles
+    error_is_bound: Doubles
     ratio: Doubles
     bytes_per_node: Doubles
     metrics: Mapping[str, Doubles]
 
     def rows(self) -> list[dict[str, float | int | None]]:
-        """One plain dict per round, metrics among the columns, None for what is not known."""
-        own = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("start", "metrics")}
+        """One plain dict per round, metrics among the columns, None for what is not known.
+
+        ``error_is_bound`` is left out where the server never states a bound.
+        """
+        left_out = ("start", "metrics", *(() if np.any(self.error_is_bound > 0) else ("error_is_bound",)))
+        own = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in left_out}
         columns = {name: column.tolist() for name, column in {**own, **self.metrics}.items()}
         lines = (dict(zip(columns, line, strict=True)) for line in zip(*columns.values(), strict=True))
         return [{name: None if math.isnan(value) else value for name, value in line.items()} for line in lines]
@@ -67,6 +72,7 @@ class _Answer:
     exact: float | None = 0.0
     error: float | None = None
     error_se: float | None = None
+    error_is_bound: bool = False
     bytes: float = math.nan
 
 
@@ -86,7 +92,8 @@ class _Session:
         estimate = play_round(self._server, self._clients, vectors, given)
         if exact is not None:
             exact += estimate.rounding or 0.0
-        return _Answer(estimate.mean, exact, estimate.error, estimate.error_se, estimate.bytes / len(nodes))
+        said = (estimate.error, estimate.error_se, estimate.error_is_bound)
+        return _Answer(estimate.mean, exact, *said, estimate.bytes / len(nodes))
 
 
 def play(task: Task[State], scheme: Scheme | None, rounds: int, seed: int = 0, missing: str = "drop") -> Trace:
@@ -152,6 +159,7 @@ def _judged(answer: _Answer, true: Truth, blocks: Blocks) -> dict[str, float | N
         "exact": answer.exact,
         "error": answer.error,
         "error_se": answer.error_se,
+        "error_is_bound": float(answer.error_is_bound),
         "ratio": true.ratio,
         "bytes_per_node": answer.bytes,
     }

@@ -4,28 +4,34 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from sparsemean._types import Doubles, Floats, Ints
 from sparsemean.kernels import Sample
 from sparsemean.kernels.sample import drawn
 from sparsemean.payload.noise import Levels, Octaves
-
-Floats = npt.NDArray[np.floating[Any]]
-Doubles = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
+from sparsemean.sampling import Draw, Independent, Key
 
 
 @dataclass(frozen=True)
 class Part:
     """Values at distinct coordinates; the vector it stands for is ``scale · values`` there and 0 elsewhere.
 
-    ``noise`` is the variance of the rounding noise in each value, before the scale; the receiver's, 0 at the sender.
+    Attributes
+    ----------
+    where : array of int, or Sample
+        The coordinates. A sample stays undrawn until somebody asks for them.
+    values : array
+        One value for each, float32 or float64.
+    scale : float, default 1
+        What the values are multiplied by.
+    noise : float, Levels or Octaves, default 0
+        Variance of the rounding noise in each value, before the scale; the receiver's, 0 at the sender.
     """
 
-    where: Ints | Sample  # a sample stays undrawn until somebody asks for its coordinates
+    where: Ints | Sample
     values: Floats
     scale: float = 1.0
     noise: Levels | Octaves | float = 0.0
@@ -40,11 +46,18 @@ class Part:
 class Payload:
     """One or more parts; the vector they stand for is the sum of theirs.
 
-    ``choice`` says which of the run's encoders made it, where nodes have several to choose from.
+    Attributes
+    ----------
+    parts : tuple of Part
+    choice : int
+        Which of the run's encoders made it, where nodes have several to choose from.
+    slots : int
+        How many slots the draw has in which its node has one; 0 where the node drew independently.
     """
 
     parts: tuple[Part, ...]
     choice: int = 0
+    slots: int = 0
 
     @property
     def held_bytes(self) -> int:
@@ -74,20 +87,34 @@ class Payload:
 class Layout:
     """How one part travels; both sides derive it from the encoder and the dimension, so it is never on the wire.
 
-    ``where`` says how the receiver learns the coordinates:
+    Attributes
+    ----------
+    where : {"all", "seeded", "shared", "listed", "levelled"}
+        How the receiver learns the coordinates:
 
-    - ``all``: every coordinate in order
-    - ``seeded``: re-drawn from the key (seed, round, node); ``shared``: from the key (seed, round)
-    - ``listed``: packed on the wire
-    - ``levelled``: packed on the wire, and values of the smallest magnitude travel as signs
-
-    ``count`` is the exact number of values for the first three, the largest possible one for the others.
+        - ``all``: every coordinate in order
+        - ``seeded``: re-drawn from the key (seed, round, node); ``shared``: from the key (seed, round)
+        - ``listed``: packed on the wire
+        - ``levelled``: packed on the wire, and values of the smallest magnitude travel as signs
+    count : int
+        How many values there are: exactly for the first three, at most for the others.
+    scale : float, default 1
+        Of the part.
+    part : int, default 0
+        Number of the random part, which tells the keys of several in one payload apart.
+    draw : Draw, default Independent()
+        The law by which coordinates are drawn, where the part is ``seeded`` or ``shared``.
     """
 
     where: Literal["all", "seeded", "shared", "listed", "levelled"]
     count: int
     scale: float = 1.0
     part: int = 0
+    draw: Draw = Independent()
+
+    def sample(self, key: Key, dim: int) -> Sample:
+        """The coordinates that this key draws, where the part is ``seeded`` or ``shared``."""
+        return self.draw.sample(key.shared() if self.where == "shared" else key, dim, self.count)
 
     @property
     def fixed(self) -> bool:

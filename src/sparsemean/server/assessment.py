@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from sparsemean._types import Doubles
@@ -17,28 +19,27 @@ class Assessment:
 
     def __init__(self, run: Run) -> None:
         self._run = run
-        self._correlation = np.zeros(len(run.blocks))
+        self._correlation = np.full(len(run.blocks), math.nan)  # not known yet
         self._warned = False
 
     def beliefs(self, summary: Summary | None = None) -> tuple[Belief, ...]:
         """What a decoder may go by: the correlation of each block before a round and, given its summary, in it."""
         if summary is None:
-            return tuple(Belief(before) for before in self._correlation.tolist())
-        shown = self._shown(summary).tolist()
-        return tuple(Belief(*each) for each in zip(self._correlation.tolist(), shown, strict=True))
+            return tuple(map(Belief, _known(self._correlation)))
+        return tuple(map(Belief, _known(self._correlation), self._shown(summary).tolist()))
 
     def _shown(self, summary: Summary) -> Doubles:
         """The correlation that this round shows; as before where it does not tell, or no decoder asks for it."""
         if not self._run.scheme.decoder.adapts:
             return self._correlation
-        shown = innovation_correlation(summary, self._run.shares)
+        shown = innovation_correlation(summary, self._run.class_shares)
         return self._correlation if shown is None else np.where(np.isnan(shown), self._correlation, shown)
 
     def quality(self, summary: Summary, beliefs: tuple[Belief, ...], weight: Doubles) -> Quality:
         """How good an estimate with these beliefs is; ``weight`` is the total that each block's mean is divided by."""
         decoder, nodes = self._run.scheme.decoder, summary.nodes.tolist()
         T = [decoder.T(known, n) for known, n in zip(beliefs, nodes, strict=True)]
-        return quality(summary, self._run.shares, T, weight, self._run.dim)
+        return quality(summary, self._run.class_shares, T, weight, self._run.dim)
 
     def learn(self, beliefs: tuple[Belief, ...]) -> None:
         """The round is over: the correlation that it showed is what later rounds go by."""
@@ -63,3 +64,7 @@ class Assessment:
         """Restore what ``state()`` returned."""
         self._warned = bool(branch(state, "warned"))
         self._correlation = array_in(state, "likeness")
+
+
+def _known(correlation: Doubles) -> list[float | None]:
+    return [None if math.isnan(each) else each for each in correlation.tolist()]

@@ -14,7 +14,7 @@ from sparsemean.errors import InvalidInput
 from sparsemean.memory import Nothing
 from sparsemean.payload import Part, Payload
 from sparsemean.run import Run
-from sparsemean.theory import FixedWeighting, mixed_gains
+from sparsemean.theory import CountLaw, FixedWeighting, mixed_gains
 from sparsemean.theory.arguments import finite, whole
 from sparsemean.theory.estimated import LEAST_RATIO
 
@@ -57,7 +57,9 @@ class Clip:
         if self.norm is None and self.value is None:
             raise InvalidInput("Clip takes norm=, value= or both")
 
-    def bound(self, run: Run, nodes: int | Sequence[int], weight: float | None = None) -> Bound:
+    def bound(
+        self, run: Run, nodes: int | Sequence[int], weight: float | None = None, slots: int | None = None
+    ) -> Bound:
         """How far the mean of one round moves at most when one node sends other values, with the same encoder.
 
         It is 2·norm·(w/W)·F in length and 2·value·(w/W)·F in each coordinate. With Spatial, F is the largest
@@ -74,6 +76,9 @@ class Clip:
             one number for each encoder, in their order: F depends on who sends how much.
         weight : float, optional
             w/W, the node's share of the sum of weights; 1/n by default.
+        slots : int, optional
+            How many slots a balanced draw has; as many as nodes take part by default. What nodes without a slot do is
+            not stated.
 
         >>> from sparsemean.schemes import named
         >>> run = Run(named("rand-k-spatial-max", k=(3, 12)), dim=24)
@@ -86,8 +91,8 @@ class Clip:
         part = 1.0 / sum(counts) if weight is None else finite(weight, "weight, the node's share w/W,")
         if not 0.0 <= part <= 1.0:
             raise InvalidInput(f"weight is the node's share w/W of the sum of weights, from 0 to 1, got {weight!r}")
-        together, each = _factors(run, counts)
-        if math.isinf(together):
+        in_length, each = _factors(run, counts, sum(counts) if slots is None else slots)
+        if math.isinf(in_length):
             return Bound(math.inf, math.inf)
         norm = math.inf if self.norm is None else self.norm
         value = math.inf if self.value is None else self.value
@@ -95,8 +100,8 @@ class Clip:
         if _moves_elsewhere(run):  # what the memory holds there is within ``value``, but not within ``norm``
             known = self.value is not None and run.scheme.memory.facts.verbatim
             return Bound(math.inf, 2.0 * part * value * each if known else math.inf)
-        length = 2.0 * part * together * min(norm, value * math.sqrt(sent))
-        return Bound(length, 2.0 * part * min(norm * together, value * each))
+        length = 2.0 * part * in_length * min(norm, value * math.sqrt(sent))
+        return Bound(length, 2.0 * part * min(norm * in_length, value * each))
 
     def clipped(self, payload: Payload) -> Payload:
         """The payload within the bounds; the very same one where it was within them."""
@@ -132,7 +137,7 @@ def _counts(run: Run, nodes: int | Sequence[int]) -> tuple[int, ...]:
     return counts
 
 
-def _factors(run: Run, counts: tuple[int, ...]) -> tuple[float, float]:
+def _factors(run: Run, counts: tuple[int, ...], slots: int) -> tuple[float, float]:
     """F for values of length 1, and for values of magnitude 1 in each part: a coordinate may stand in all parts."""
     decoder, n = run.scheme.decoder, sum(counts)
     if isinstance(decoder, Mean):
@@ -146,14 +151,17 @@ def _factors(run: Run, counts: tuple[int, ...]) -> tuple[float, float]:
         candidates = (LEAST_RATIO, max(n - 1.0, LEAST_RATIO))
     else:
         candidates = (decoder.weighting if decoder.weighting is not None else decoder.table or (),)
-    factor = max(_largest_gain(T, counts, run.shares) for T in candidates)
+    factor = max(_largest_gain(T, counts, run.shares, slots if run.planned else None) for T in candidates)
     return factor, factor
 
 
-def _largest_gain(T: FixedWeighting, counts: tuple[int, ...], shares: tuple[float, ...]) -> float:
+def _largest_gain(T: FixedWeighting, counts: tuple[int, ...], shares: tuple[float, ...], slots: int | None) -> float:
     """max g_s(m)/p_s over the classes that are present and the counts m that one of their coordinates can have."""
     always = sum(count for count, share in zip(counts, shares, strict=True) if share == 1.0)
-    found = zip(mixed_gains(T, counts, shares), counts, shares, strict=True)
+    found = zip(mixed_gains(T, counts, shares, slots=[slots] * len(counts)), counts, shares, strict=True)
+    if slots is not None and len(shares) == 1:
+        possible = CountLaw(counts[0], shares[0], slots).given_sent > 0.0
+        return max(float(np.max(gain[possible])) / share for gain, _, share in found)
     return max(float(np.max(gain[always + (share < 1.0) :])) / share for gain, count, share in found if count)
 
 

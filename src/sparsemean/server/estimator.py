@@ -46,30 +46,38 @@ class Estimator:
     def totals(self) -> RoundTotals:
         """Of the open round; made when they are first needed."""
         if self._totals is None:
-            shares, sampled = self.run.shares, moment_sample(self.run.ranges, *self._range)
+            shares, sampled = self.run.class_shares, moment_sample(self.run.ranges, *self._range)
             self._totals = RoundTotals(self._blocks, bool(shares), max(1, len(shares)), sampled)
         return self._totals
 
     def fold(self, arrivals: Sequence[Arrival]) -> None:
         """Add payloads to the totals, and hand them to the memory. How they are batched changes nothing, to the bit."""
-        totals, shares = self.totals, self.run.shares
-        batches: dict[int, list[tuple[Arrival, Part, Floats | None]]] = {}
+        totals = self.totals
+        batches: dict[tuple[int, int], list[tuple[Arrival, Part, Floats | None]]] = {}
         for arrival, row in zip(arrivals, self.memory.rows([arrival.node for arrival in arrivals]), strict=True):
             payload = arrival.payload
-            parts, choice = ((), 0) if payload is None else (payload.parts, payload.choice)
+            parts, choice, slots = ((), 0, 0) if payload is None else (payload.parts, payload.choice, payload.slots)
             simple = isinstance(row, np.ndarray) or row == 0.0
             if simple and len(parts) == 1 and isinstance(parts[0].where, Sample):
-                batches.setdefault(choice, []).append((arrival, parts[0], row if isinstance(row, np.ndarray) else None))
+                known = row if isinstance(row, np.ndarray) else None
+                batches.setdefault((choice, slots), []).append((arrival, parts[0], known))
                 continue
             expected = (self.memory.expected(arrival.node, part.coordinates) for part in parts)
             residuals = (replace(part, values=part.values - b) for part, b in zip(parts, expected, strict=True))
-            totals.add(arrival.weight, residuals, choice if shares else 0)
-        for choice, batch in batches.items():
+            totals.add(arrival.weight, residuals, self._class_of(choice, slots), slots)
+        for (choice, slots), batch in batches.items():
             came, sent, rows = zip(*batch, strict=True)
             blend = self.memory.blend([arrival.node for arrival in came])
             weights = np.stack([arrival.weight for arrival in came])
-            totals.add_samples(weights, sent, rows, choice if shares else 0, blend)
+            totals.add_samples(weights, sent, rows, self._class_of(choice, slots), blend, slots)
         self.memory.take(arrivals)
+
+    def _class_of(self, choice: int, slots: int) -> int:
+        """Which of ``Run.class_shares`` is that of nodes with this encoder, in a draw of so many slots or in none."""
+        shares = self.run.shares
+        if not shares:
+            return 0
+        return choice + (len(shares) if self.run.planned and not slots else 0)
 
     def summary(self) -> Summary:
         """What this range adds to the summary of the open round."""
@@ -86,7 +94,7 @@ class Estimator:
             Per block, the weight of all nodes that the mean is of, where it is of more than those who came.
         """
         totals = self.totals
-        innovation = self.run.scheme.decoder.innovation(totals, self.run.shares, beliefs)
+        innovation = self.run.scheme.decoder.innovation(totals, self.run.class_shares, beliefs)
         if weight is not None:
             present = np.divide(totals.weight, weight, out=np.zeros_like(weight), where=weight > 0)
             innovation *= self._blocks.expand(present)

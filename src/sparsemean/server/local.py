@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -23,7 +24,6 @@ import numpy as np
 
 from sparsemean._types import Doubles
 from sparsemean.decoding.decoders import Belief
-from sparsemean.decoding.quality import Quality
 from sparsemean.decoding.summary import Summary
 from sparsemean.errors import BrokenServer, DamagedJournal, JournalError, SparseMeanError
 from sparsemean.memory import Arrival
@@ -35,7 +35,7 @@ from sparsemean.server.assessment import Assessment
 from sparsemean.server.estimator import Estimator
 from sparsemean.server.fingerprint import fingerprint
 from sparsemean.server.roster import Acceptance, Roster, Submission
-from sparsemean.server.rounds import Kind, Prepared, Rounds, estimate_of
+from sparsemean.server.rounds import Kind, Prepared, Rounds, assessed, concluded
 from sparsemean.state_tree import Tree, branch
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class LocalRounds(Rounds):
     batch_bytes : int
         Payloads wait in memory up to this size, and are then folded into the totals in one pass.
     read : callable
-        Reads a record of the open round in the journal: (roster, record) → entry, None where a node was forgotten.
+        Reads a record of the open round in the journal: (roster, record) → entry, None where it is no payload.
     lo, hi : int
         The range of coordinates; by default all.
     """
@@ -176,6 +176,13 @@ class LocalRounds(Rounds):
         self.estimator.fold([arrival for node, arrival in self._queue.items() if node in self.roster.accepted])
         self._empty_queue()
 
+    def deal(self, nodes: Sequence[str]) -> None:
+        if self._journal is not None:  # before it is told: nodes will go by it, whatever becomes of this process
+            with self._changing(harmless=JournalError):
+                self._journal.deal(self.roster.round, nodes)
+        with self._changing():
+            self.roster.deal(nodes)
+
     def summary(self) -> Summary:
         """What this range adds to the summary of the open round."""
         with self._changing():
@@ -184,15 +191,12 @@ class LocalRounds(Rounds):
 
     def prepare(self, kind: Kind, summary: Summary | None = None) -> Prepared:
         """See ``Rounds.prepare``; ``summary`` is that of all ranges, where this is one of several."""
-        summary = self.summary() if summary is None else summary
-        beliefs = self.assessment.beliefs(summary)
+        prepared = assessed(self.roster, self.assessment, kind, self.summary() if summary is None else summary)
         if kind == "skip":
-            return Prepared(kind, summary, Quality(), beliefs, {})
-        weights = self.roster.weights()
-        total = np.sum(list(weights.values()), axis=0)
-        quality = self.assessment.quality(summary, beliefs, total)
-        innovation, counts = self.estimator.innovation(beliefs, total if self._missing == "carry" else None)
-        return Prepared(kind, summary, quality, beliefs, weights, innovation, counts)
+            return prepared
+        everyone = np.sum(list(prepared.weights.values()), axis=0) if self._missing == "carry" else None
+        innovation, counts = self.estimator.innovation(prepared.beliefs, everyone)
+        return replace(prepared, innovation=innovation, counts=counts)
 
     def end(
         self, prepared: Prepared, most_nodes: int, note: dict[str, Tree] | None = None
@@ -210,17 +214,13 @@ class LocalRounds(Rounds):
 
     def _computed(self, prepared: Prepared, most_nodes: int) -> tuple[Estimate | None, str | None]:
         """The estimate, and the state after the round, but for rows on the shelf."""
-        roster, estimator = self.roster, self.estimator
-        estimate = warning = None
+        estimator, round, result = self.estimator, self.roster.round, None
         if prepared.innovation is not None and prepared.counts is not None:
-            warning = self.assessment.divergence(prepared.quality)
-            mean = estimator.mean(prepared.innovation, prepared.weights)
-            estimate = estimate_of(roster, prepared.quality, mean, prepared.counts)
-        self.assessment.learn(prepared.beliefs)
-        for node in roster.hear(most_nodes):
-            self._drop(node)
-        estimator.learn(roster.round, None if estimate is None else estimate.mean, prepared.summary)
-        roster.next_round()
+            result = estimator.mean(prepared.innovation, prepared.weights), prepared.counts
+        estimate, warning, forgotten = concluded(self.roster, self.assessment, prepared, result, most_nodes)
+        for node in forgotten:
+            estimator.memory.forget(node)
+        estimator.learn(round, None if estimate is None else estimate.mean, prepared.summary)
         return estimate, warning
 
     def forget(self, node: str) -> None:
@@ -235,9 +235,6 @@ class LocalRounds(Rounds):
         # result would depend on when payloads are folded.
         if self._queue:
             self._fold()
-        self._drop(node)
-
-    def _drop(self, node: str) -> None:
         self.estimator.memory.forget(node)
         self.roster.forget(node)
 
@@ -283,10 +280,12 @@ class LocalRounds(Rounds):
                     self.estimator.memory.restore(branch(held.state, "memory"))
                 for record in chain([] if first is None else [first], held.records):
                     entry = self._read(self.roster, record)
-                    if entry is None:
+                    if entry is not None:
+                        self._count(entry)
+                    elif record.kind == "forget":
                         self._forget(record.node)
                     else:
-                        self._count(entry)
+                        self.roster.deal(record.dealt)
         except JournalError:
             raise
         except SparseMeanError as error:

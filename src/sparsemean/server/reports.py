@@ -32,8 +32,28 @@ LATEST = {
 class RoundReport:
     """One round: who came, what was refused and why, what it cost, and how good the estimate is.
 
-    ``refused`` counts errors by name; ``seconds`` run from the end of the round before; ``ratio`` is R2/R1. What the
-    server cannot tell is None, and all of ``error``, ``error_se`` and ``ratio`` where the round was skipped.
+    Attributes
+    ----------
+    round : int
+    skipped : bool
+        Whether it ended without an estimate.
+    nodes : int
+        Payloads accepted.
+    repeated : int
+        Duplicates of accepted payloads.
+    refused : dict
+        Payloads refused, by the name of the error.
+    forgotten : int
+        Nodes forgotten for want of room.
+    bytes : int
+        Length of the accepted payloads.
+    seconds : float
+        Since the end of the round before.
+    error, error_se : float or None
+        Estimated squared error of the mean, and its standard error. None where the server cannot tell, or the round was
+        skipped.
+    ratio : float or None
+        Correlation R2/R1 of the innovations; None likewise.
     """
 
     round: int

@@ -1,18 +1,19 @@
-"""The roster: who came in the open round and in the one before, with which weight, on which state they build."""
+"""The roster: who came in the open round and in the last one, with which weight and plan, building on which state."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from sparsemean._types import Doubles
 from sparsemean.codec import next_basis
-from sparsemean.errors import ConflictingPayload, OutOfStep, TooFewNodes, WrongRound
+from sparsemean.errors import ConflictingPayload, OutOfStep, TooFewNodes, WrongPlan, WrongRound
 from sparsemean.payload import Payload
 from sparsemean.results import Receipt
 from sparsemean.run import Run
+from sparsemean.sampling import MAX_SLOTS, Plan, plan_of
 from sparsemean.state_tree import Tree, array_in, branch, names_in
 
 
@@ -25,6 +26,7 @@ class Submission:
     blob: bytes
     basis: int
     payload: Payload | None
+    plan: Plan | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +57,32 @@ class Roster:
         self.round = round
         self.accepted: dict[str, Acceptance] = {}
         self.known: dict[str, Doubles] = {}  # last weights, those heard longest ago first
+        self.dealt: dict[str, int] | None = None  # slots of the open round, once the server has given any
         self._basis: dict[str, int] = {}
         self._closed: dict[str, Acceptance] = {}
+        self._closed_slots: dict[str, int] = {}
+
+    def cohort(self) -> list[str]:
+        """Who shares the slots of the open round where nobody says: the run's list of nodes, else all nodes heard."""
+        return list(self.run.nodes or self.known)[-MAX_SLOTS:]
+
+    @property
+    def begun(self) -> bool:
+        """Whether the slots of the open round are fixed: some were given, or a payload came that goes by the list."""
+        return self.dealt is not None or bool(self.accepted)
+
+    def deal(self, nodes: Sequence[str]) -> None:
+        """Fix the slots of the open round: one for each of these nodes."""
+        self.dealt = {node: slot for slot, node in enumerate(nodes)}
+
+    def _slots(self) -> dict[str, int]:
+        return self.run.slots if self.dealt is None else self.dealt
+
+    def plan(self, node: str, round: int) -> Plan | None:
+        """What a payload of this node must follow in the open round or the last one; None where there are no plans."""
+        if not self.run.planned:
+            return None
+        return plan_of(node, self._slots() if round == self.round else self._closed_slots)
 
     def check_round(self, round: int) -> None:
         """Refuse rounds but the open one, and the one before it, whose payloads may come again."""
@@ -90,6 +116,15 @@ class Roster:
         if submission.basis not in (known, 0) or (submission.payload is None and submission.basis == 0):
             raise OutOfStep(f"node {node!r} builds on a state unknown here; reset() its client and send again")
 
+    def check_plan(self, submission: Submission) -> None:
+        """Refuse a payload that was read by other slots than the round has by now."""
+        receipt = submission.receipt
+        if submission.plan != self.plan(receipt.node, receipt.round):
+            raise WrongPlan(
+                f"the slots of round {receipt.round} were dealt while the payload of node {receipt.node!r} came; "
+                f"encode with plan=server.plan({receipt.node!r}) of this round"
+            )
+
     def acceptance(self, submission: Submission) -> tuple[Acceptance, bool]:
         """What will be recorded of the submission, and whether its node begins afresh with it."""
         in_step = self.run.in_step
@@ -122,6 +157,7 @@ class Roster:
         if self.run.in_step:
             self._basis.update({node: accepted.basis for node, accepted in self.accepted.items()})
         self._closed, self.accepted = self.accepted, {}
+        self._closed_slots, self.dealt = self._slots(), None
         self.round += 1
 
     def forget(self, node: str) -> None:
@@ -147,6 +183,7 @@ class Roster:
                 "weights": self._stacked({accepted.receipt.node: accepted.weight for accepted in closed}),
                 "numbers": np.array([(accepted.bytes, accepted.basis) for accepted in closed], np.int64),
             },
+            **({"slots": list(self._closed_slots)} if self.run.planned else {}),
         }
 
     def restore(self, state: Tree) -> None:
@@ -163,6 +200,10 @@ class Roster:
             array_in(closed, "numbers").tolist(),
             strict=True,
         )
+        self.dealt = None
+        self._closed_slots = {}
+        if self.run.planned:
+            self._closed_slots = {node: slot for slot, node in enumerate(names_in(state, "slots"))}
         self._closed = {
             node: Acceptance(Receipt(node, round - 1, digest), weight, *numbers)
             for node, digest, weight, numbers in rows

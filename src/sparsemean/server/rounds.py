@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal
+
+import numpy as np
 
 from sparsemean._types import Counts, Doubles
 from sparsemean.decoding.decoders import Belief
 from sparsemean.decoding.quality import Quality
 from sparsemean.decoding.summary import Summary
 from sparsemean.results import Estimate
+from sparsemean.server.assessment import Assessment
 from sparsemean.server.roster import Roster, Submission
 
 Kind = Literal["close", "skip"]
@@ -78,6 +81,10 @@ class Rounds(ABC):
         """Accept payloads that are no duplicates: all, or none and a ``JournalError``."""
 
     @abstractmethod
+    def deal(self, nodes: Sequence[str]) -> None:
+        """Fix the slots of the open round: one for each of these nodes."""
+
+    @abstractmethod
     def prepare(self, kind: Kind) -> Prepared:
         """Compute what the end of the open round needs; nothing changes that could be seen."""
 
@@ -110,8 +117,45 @@ class Rounds(ABC):
         """Give up files and processes."""
 
 
-def estimate_of(roster: Roster, quality: Quality, mean: Doubles, counts: Counts) -> Estimate:
-    """The estimate of the open round."""
+def assessed(roster: Roster, assessment: Assessment, kind: Kind, summary: Summary) -> Prepared:
+    """The open round as its summary shows it; innovation and counts are still missing."""
+    beliefs = assessment.beliefs(summary)
+    if kind == "skip":
+        return Prepared(kind, summary, Quality(), beliefs, {})
+    weights = roster.weights()
+    total = np.sum(list(weights.values()), axis=0)
+    return Prepared(kind, summary, assessment.quality(summary, beliefs, total), beliefs, weights)
+
+
+def concluded(
+    roster: Roster, assessment: Assessment, prepared: Prepared, result: tuple[Doubles, Counts] | None, most_nodes: int
+) -> tuple[Estimate | None, str | None, list[str]]:
+    """End the round in roster and assessment, which learn from it.
+
+    Parameters
+    ----------
+    result : (mean, counts), optional
+        What the coordinates gave; None where the round is skipped.
+    most_nodes : int
+        How many nodes there is room for.
+
+    Returns
+    -------
+    The estimate and a warning, None where there is none; and which nodes were forgotten.
+    """
+    estimate = warning = None
+    if result is not None:
+        warning = assessment.divergence(prepared.quality)
+        estimate = _estimate(roster, prepared.quality, *result)
+    assessment.learn(prepared.beliefs)
+    forgotten = roster.hear(most_nodes)
+    for node in forgotten:
+        roster.forget(node)
+    roster.next_round()
+    return estimate, warning, forgotten
+
+
+def _estimate(roster: Roster, quality: Quality, mean: Doubles, counts: Counts) -> Estimate:
     return Estimate(
         mean=mean,
         round=roster.round,
@@ -122,4 +166,5 @@ def estimate_of(roster: Roster, quality: Quality, mean: Doubles, counts: Counts)
         error_se=quality.error_se,
         correlation=quality.correlation,
         rounding=quality.rounding,
+        error_is_bound=quality.bound,
     )

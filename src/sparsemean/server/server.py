@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import threading
 import warnings
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Self, TypeVar
 import numpy as np
 
 from sparsemean._types import Doubles
+from sparsemean.codec import pack_plan
 from sparsemean.decoding.decoders import Belief
 from sparsemean.errors import (
     DivergenceWarning,
@@ -27,6 +27,7 @@ from sparsemean.inputs import journal_folder, lists_of, node_name, payload_pairs
 from sparsemean.kernels import cores, parallel_map
 from sparsemean.results import Estimate, Receipt
 from sparsemean.run import Run
+from sparsemean.sampling import MAX_SLOTS
 from sparsemean.server.clip import Clip
 from sparsemean.server.counters import Counters
 from sparsemean.server.group_commit import GroupCommit
@@ -125,7 +126,7 @@ class Server:
         batch = max(LEAST_BATCH, 12 * run.dim) if batch_bytes is None else batch_bytes
 
         def read(roster: Roster, record: Record) -> Entry | None:
-            if record.kind == "forget":
+            if record.kind != "accept":
                 return None
             weight = np.frombuffer(record.weight)
             submission = submission_of(run, clip, roster, record.node, record.payload, weight)
@@ -191,6 +192,43 @@ class Server:
 
         return uninterrupted(locked, interrupted)
 
+    def plan(self, node: str) -> bytes:
+        """What this node needs to encode its vector in the open round: ``client.encode(vector, round, plan)``.
+
+        It stays the same until the round ends, also after a crash where there is a journal. The first call of ``plan``
+        or ``plans`` settles who has a slot in the round: here the nodes that the run lists or, if it lists none, all
+        that were heard before. Whoever else asks draws independently in this round. Empty where the scheme needs none.
+        """
+        return self._plans([node], None)[node]
+
+    def plans(self, nodes: Iterable[str]) -> dict[str, bytes]:
+        """The plan of each node that is asked to send in the open round; call it once, with all of them.
+
+        The slots of the round are shared out among these nodes, so that the draw is balanced over exactly those who are
+        expected. If the slots are settled already (see ``plan``), they stay, and nodes without one draw independently.
+        """
+        if isinstance(nodes, str) or not isinstance(nodes, Iterable):
+            raise InvalidInput(f"plans() takes the names of the nodes that are asked, got {nodes!r:.100}")
+        asked = list(dict.fromkeys(map(node_name, nodes)))
+        if self.run.planned and len(asked) > MAX_SLOTS:
+            raise InvalidInput(f"a draw has up to {MAX_SLOTS} slots, got {len(asked)} nodes; ask fewer in a round")
+        return self._plans(asked, asked)
+
+    def _plans(self, nodes: Sequence[str], cohort: Sequence[str] | None) -> dict[str, bytes]:
+        run, names = self.run, [node_name(node) for node in nodes]
+        if not run.planned:
+            return dict.fromkeys(names, b"")
+
+        def planned() -> dict[str, bytes]:
+            roster = self._rounds.ready()
+            if self._undealt(roster):
+                self._rounds.deal(roster.cohort() if cohort is None else cohort)
+            roster = self._rounds.roster
+            terms = {node: roster.plan(node, roster.round) for node in names}
+            return {node: pack_plan(run, node, roster.round, plan) for node, plan in terms.items() if plan is not None}
+
+        return self._alone(planned)
+
     def accept(self, node: str, blob: Blob, weight: Weight = 1.0) -> Receipt:
         """Take a payload of the open round. Taking the same one again is harmless and gives the same receipt."""
         try:
@@ -212,7 +250,7 @@ class Server:
         """
         with self._lock:
             rounds = self._rounds
-            if not rounds.sound or rounds.durable:
+            if not rounds.sound or rounds.durable or self._undealt(rounds.roster):
                 return None
             (answer,), new = self._judged(rounds.roster, [submission])
             self._came.notify_all()  # who wakes up and looks when this thread lets go of the lock
@@ -282,6 +320,9 @@ class Server:
         with self._lock:
             answers, new = self._judged(self._rounds.ready(), submissions)
             try:
+                if new and self._undealt(self._rounds.roster):
+                    # The payloads go by the run's list: noted, since after a crash the run may come with another.
+                    self._rounds.deal(self.run.nodes)
                 self._rounds.accept(new.values())
             except JournalError as failure:  # nothing has changed
                 answers = [
@@ -290,6 +331,9 @@ class Server:
             self._came.notify_all()
         self._count_refusals(answers)
         return answers
+
+    def _undealt(self, roster: Roster) -> bool:
+        return self.run.planned and not roster.begun
 
     def _judged(self, roster: Roster, submissions: Sequence[Submission]) -> tuple[list[Answer], dict[str, Submission]]:
         """An answer to each submission, and those that are new; nothing is accepted yet."""
@@ -300,6 +344,7 @@ class Server:
                 if roster.is_duplicate(submission, new):
                     self._counters.repeated += 1
                 else:
+                    roster.check_plan(submission)  # once more: it was read without the lock
                     roster.check_basis(submission)
                     self._check_room(roster.round, len(roster.accepted) + len(new))
                     new[submission.receipt.node] = submission
@@ -465,5 +510,5 @@ def _journal(folder: Path, run: Run, missing: str, clip: Clip | None, durability
     from sparsemean.journal import Journal  # a node has no use for a database
 
     bounds = None if clip is None else [clip.norm, clip.value]
-    binding = {"run": json.loads(run.to_json()), "missing": missing, "clip": bounds}
+    binding = {"run": run.agreed(), "missing": missing, "clip": bounds}
     return Journal(folder, binding, durability == "accept")

@@ -1,4 +1,4 @@
-"""From bytes to a submission: whole, of this run and node, of a round that may still count, and clipped."""
+"""From bytes to a submission: whole, of this run, node and plan, of a round that may still count, and clipped."""
 
 from __future__ import annotations
 
@@ -27,7 +27,10 @@ def submission_of(run: Run, clip: Clip | None, roster: Roster, node: str, blob: 
     header, body = codec.open_frame(run, node, blob)
     roster.check_round(header.round)
     receipt = Receipt(node, header.round, frame_digest(blob))
-    payload = codec.read_payload(run, node, header, body)
+    plan = roster.plan(node, header.round)
+    if plan is not None:
+        codec.check_plan(run, node, header, plan)
+    payload = codec.read_payload(run, node, header, body, plan)
     if payload is not None and clip is not None:
         payload = clip.clipped(payload)
-    return Submission(receipt, weights, blob, header.basis, payload)
+    return Submission(receipt, weights, blob, header.basis, payload, plan)

@@ -8,7 +8,7 @@ from sparsemean._types import Floats
 from sparsemean.errors import InvalidInput, MalformedPayload
 from sparsemean.payload import Layout, Part
 from sparsemean.payload.noise import Levels, Octaves
-from sparsemean.sampling import Key, sample_of
+from sparsemean.sampling import Key
 from sparsemean.wire import coordinates
 from sparsemean.wire.reader import Reader
 from sparsemean.wire.values import FLOAT32, ValueKind, pack_signs, unpack_signs
@@ -34,8 +34,7 @@ def unpack(reader: Reader, layout: Layout, dim: int, kind: ValueKind, key: Key) 
         sent, noise = kind.unpack(reader, layout.count, own)
         if layout.where == "all":
             return Part(np.arange(dim), sent, layout.scale, noise)
-        drawn_by = own.shared() if layout.where == "shared" else own
-        return Part(sample_of(drawn_by, dim, layout.count), sent, layout.scale, noise)
+        return Part(layout.sample(own, dim), sent, layout.scale, noise)
     listed = coordinates.unpack(reader, dim, layout.count)
     if layout.where == "levelled":
         sent, noise = _unpack_levelled(reader, listed.size, kind, own)

@@ -65,6 +65,17 @@ def test_compare_marks_rows_over_the_budget(vectors, tmp_path):
     assert "over" not in sparsemean("compare", str(vectors), "--share", "50%", "--schemes", "identity").stdout
 
 
+def test_compare_marks_what_is_but_an_upper_bound(vectors, tmp_path):
+    """Six nodes that send four of 40 coordinates each never send the same one; with 20 each they do."""
+    page, schemes = tmp_path / "page.html", ("--schemes", "rand-k,rand-k-balanced", "--seeds", "1")
+    shown = sparsemean("compare", str(vectors), "--share", "10%", *schemes, "--report", str(page)).stdout
+    assert re.search(r"^ *rand-k-balanced .* ≤ \d", shown, re.MULTILINE)
+    assert "≤: an upper bound" in shown
+    assert shown.count("≤ ") == 2  # float32 and int8
+    assert ">≤ " in page.read_text(encoding="utf-8")
+    assert "≤" not in sparsemean("compare", str(vectors), "--share", "50%", *schemes).stdout
+
+
 def test_compare_prints_numbers_for_large_vectors(tmp_path):
     path = tmp_path / "large.npy"
     np.save(path, 1e30 * (1.0 + np.random.default_rng(0).normal(size=(2, 6, 40))))

@@ -15,6 +15,7 @@ RNG = np.random.default_rng(5)
 ALIKE = RNG.normal(size=60) + 0.2 * RNG.normal(size=(10, 60))
 STEADY = np.broadcast_to(RNG.normal(size=(10, 60)), (12, 10, 60)) + 0.01 * RNG.normal(size=(12, 10, 60))
 UNLIKE = RNG.normal(size=(10, 60))
+BOTH_DRAWS = ["rand-k", "rand-k-balanced"]
 
 
 def by_name(comparison: Comparison) -> dict[str, Result]:
@@ -130,7 +131,7 @@ def test_correlation_of_known_vectors():
 
 
 def test_advice_follows_the_table():
-    assert advice(compare(ALIKE, Budget(share=0.2), seeds=5)).startswith("Use rand-k-spatial-")
+    assert advice(compare(ALIKE, Budget(share=0.2), seeds=5)).startswith("Use rand-k-balanced:")
     steady = compare(STEADY, Budget(share=0.4), ["rand-k", "rand-k-temporal", "rand-k-spatial-avg"], seeds=3)
     assert advice(steady).startswith("Use rand-k-temporal")
     worse = replace(
@@ -143,6 +144,38 @@ def test_advice_follows_the_table():
         ),
     )
     assert "rand-k-temporal" not in advice(worse)
+
+
+def test_advice_on_balanced_draws_says_what_the_vectors_show():
+    said = advice(compare(ALIKE, Budget(share=0.2), ["rand-k", "rand-k-balanced"], seeds=2))
+    ratio = vector_correlation(ALIKE[None]).ratio
+    space = f"(R2/R1 is {ratio:.3g} of at most 9)"
+    even = "because balanced draws spread the coordinates evenly over nodes that are similar"
+    assert said.endswith(f"{even} {space}.")
+    both = ALIKE + 0.1 * RNG.normal(size=(12, 10, 60))
+    change = vector_correlation(both).change or 0.0
+    said = advice(compare(both, Budget(share=0.2), ["rand-k-balanced-hybrid"], seeds=2))
+    assert even in said
+    assert said.endswith(f" and vectors change by only {100 * change:.0f}% from round to round.")
+
+
+def test_advice_on_balanced_draws_does_not_call_unlike_nodes_similar():
+    alone = compare(UNLIKE, Budget(share=0.2), ["rand-k-balanced"], seeds=2)
+    assert "because" not in advice(alone)
+    steady = advice(compare(STEADY, Budget(share=0.2), ["rand-k-balanced-hybrid"], seeds=2))
+    assert "similar" not in steady
+    assert "because vectors change by only " in steady
+    restless = np.stack([ALIKE, RNG.normal(size=60) + 0.2 * RNG.normal(size=(10, 60))])
+    said = advice(compare(restless, Budget(share=0.2), ["rand-k-balanced-hybrid"], seeds=2))
+    assert "similar" in said
+    assert "change" not in said
+
+
+def test_an_upper_bound_of_the_server_is_marked_as_one():
+    below, above = (by_name(compare(ALIKE, Budget(share=share), BOTH_DRAWS, seeds=2)) for share in (0.1, 0.2))
+    assert {name for name, result in below.items() if result.server_bound} == {"rand-k-balanced"}
+    assert (below["rand-k-balanced"].server_estimate or 0) > 10 * (below["rand-k-balanced"].exact or 0)
+    assert not any(result.server_bound for result in above.values())
 
 
 def test_processes_and_one_process_agree(monkeypatch):

@@ -14,7 +14,7 @@ from sparsemean.integrations.flower.privacy import check_no_clipping, check_orde
 # Not numpy's type, so that a strategy that knows nothing of payloads fails instead of averaging them.
 STYPE = "sparsemean.v1"
 PAYLOAD, WHOLE_PART = "sparsemean", "sparsemean-whole"
-RUN, ROUND, WHOLE = "sparsemean-run", "sparsemean-round", "sparsemean-whole"
+RUN, ROUND, PLAN, WHOLE = "sparsemean-run", "sparsemean-round", "sparsemean-plan", "sparsemean-whole"
 
 
 class SparseMeanMod:
@@ -51,7 +51,8 @@ class SparseMeanMod:
         parted = Parted(received, cast(list[str], config[WHOLE]))
         run = sm.Run.from_json(str(config[RUN]), self.members)
         client = sm.Client(run, str(message.metadata.dst_node_id), self.encoder)
-        parts = {PAYLOAD: client.encode(parted.difference(trained), cast(int, config[ROUND]))}
+        plan = cast(bytes, config.get(PLAN, b""))
+        parts = {PAYLOAD: client.encode(parted.difference(trained), cast(int, config[ROUND]), plan)}
         if parted.whole:
             parts[WHOLE_PART] = parted.pack_whole(trained)
         reply.content[key] = ArrayRecord(

@@ -16,7 +16,7 @@ from flwr.serverapp.strategy import FedAvg, Strategy
 import sparsemean as sm
 from sparsemean.integrations.flower.arrays import WHOLE, Parted, record_of
 from sparsemean.integrations.flower.inner import check_inner
-from sparsemean.integrations.flower.mod import ROUND, RUN
+from sparsemean.integrations.flower.mod import PLAN, ROUND, RUN
 from sparsemean.integrations.flower.mod import WHOLE as WHOLE_PATTERNS
 from sparsemean.integrations.flower.privacy import check_no_clipping, check_not_wrapped
 from sparsemean.integrations.flower.replies import TrainReply, common_metrics, failure, quality_of, read_reply
@@ -99,6 +99,17 @@ class SparseMean(Strategy):
                     "a mean of differences needs one model that all start from"
                 )
         self._asked = {str(message.metadata.dst_node_id) for message in messages}
+        return self._with_plans(messages, server)
+
+    def _with_plans(self, messages: list[Message], server: sm.Server) -> list[Message]:
+        """The messages, each with the plan of its node, where the scheme needs plans."""
+        if server.run.planned and messages:  # where nobody is asked, the round is still to be dealt
+            plans = server.plans(sorted(self._asked))
+            for message in messages:  # which all have the same content: each gets records of its own
+                plan = plans[str(message.metadata.dst_node_id)]
+                records = message.content.config_records
+                own = {name: ConfigRecord({**record, PLAN: plan}) for name, record in records.items() if RUN in record}
+                message.content = RecordDict({**message.content, **own})
         return messages
 
     def aggregate_train(

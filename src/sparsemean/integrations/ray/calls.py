@@ -47,6 +47,8 @@ def opened_piece(roster: Roster, round: int, piece: Piece, lo: int, hi: int) -> 
     whose = f"the piece of node {piece.acceptance.receipt.node!r}"
     if not isinstance(piece.afresh, bool) or (piece.afresh and not run.in_step):
         raise sm.MalformedPayload(f"{whose} says afresh={piece.afresh!r}, which its encoder does not do")
+    if piece.plan != roster.plan(piece.acceptance.receipt.node, round):
+        raise sm.WrongPlan(f"{whose} follows {piece.plan!r:.100}, which it has not in round {round}")
     if not is_whole(piece.choice, UNCHANGED, len(run.encoders) - 1) or not isinstance(piece.sent, tuple):
         raise sm.MalformedPayload(f"{whose} is of encoder {piece.choice!r}, and the run has {len(run.encoders)}")
     parts = () if piece.choice == UNCHANGED else run.layouts[piece.choice]
@@ -102,6 +104,15 @@ def _check_sent(sent: object, whose: str, fixed: bool, most: int, dtype: np.dtyp
         raise sm.MalformedPayload(f"{whose} lists coordinates out of order, or beyond [{lo}, {hi})")
 
 
+def names_dealt(given: object) -> list[str]:
+    """The nodes that have slots, in the order of these."""
+    if not isinstance(given, list | tuple) or not all(isinstance(name, str) and name for name in given):
+        raise sm.InvalidInput(f"slots are dealt to a list of names, got {given!r:.100}")
+    if len(set(given)) < len(given):
+        raise sm.InvalidInput(f"a node has one slot; got {given!r:.100}")
+    return list(given)
+
+
 def check_same(roster: Roster, pieces: Sequence[Piece]) -> None:
     """Refuse other pieces in place of those that this call is said to repeat."""
     for piece in pieces:
@@ -116,7 +127,7 @@ def check_same(roster: Roster, pieces: Sequence[Piece]) -> None:
 def check_end(ending: object) -> RoundEnd:
     """Refuse what does not say how a round ends."""
     if not isinstance(ending, RoundEnd) or ending.kind not in ("close", "skip"):
-        raise sm.InvalidInput(f"a round ends with an RoundEnd, got {ending!r:.100}")
+        raise sm.InvalidInput(f"a round ends with a RoundEnd, got {ending!r:.100}")
     if not is_whole(ending.after, -1, MOST) or not is_whole(ending.most_nodes, 1, MOST):
         raise sm.InvalidInput(f"an end after record {ending.after!r} with {ending.most_nodes!r} nodes at most is none")
     return ending
@@ -128,7 +139,7 @@ def check_end_summary(found: object, own: Summary) -> None:
         summary = check_summary(found, own)
     except ValueError as wrong:
         raise sm.InvalidInput(f"the summary of all shards is none of this run: {wrong}") from None
-    if not (np.array_equal(summary.class_nodes, own.class_nodes) and np.array_equal(summary.weight, own.weight)):
+    if not summary.of_same_nodes(own):
         raise sm.InvalidInput("the summary of all shards is of other nodes or weights than came here")
 
 

@@ -13,7 +13,7 @@ from sparsemean._types import Array
 from sparsemean.journal.written_tree import read_tree, written
 from sparsemean.kernels.sample import Sample, places_of
 from sparsemean.payload import Layout, Levels, Part, Payload
-from sparsemean.sampling import coordinates_between
+from sparsemean.sampling import Plan, sample_between
 from sparsemean.server.local import Entry
 from sparsemean.server.roster import Acceptance
 from sparsemean.state_tree import Tree, array_in, branch
@@ -32,12 +32,27 @@ class Sent:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """What of one payload lies in a range, with all that a server knows of the payload."""
+    """What of one payload lies in a range, with all that a server knows of the payload.
+
+    Attributes
+    ----------
+    acceptance : Acceptance
+        What the roster records of the payload.
+    afresh : bool
+        Whether its node begins with it, whatever was known of the node.
+    choice : int
+        Which encoder made it; ``UNCHANGED`` where it has no values.
+    sent : tuple of Sent
+        Its parts, as far as they lie in the range.
+    plan : Plan, optional
+        What its node went by, where the run has plans.
+    """
 
     acceptance: Acceptance
     afresh: bool
     choice: int
     sent: tuple[Sent, ...]
+    plan: Plan | None = None
 
     def payload(self, run: sm.Run, lo: int, hi: int) -> Payload | None:
         """The payload as the shard of [lo, hi) sees it: coordinates from lo on, and memory of its own."""
@@ -51,19 +66,20 @@ class Piece:
             elif sent.at is not None:
                 at = sent.at - lo
             else:
-                key = run.key(receipt.node, receipt.round).child(layout.part)
-                key = key.shared() if layout.where == "shared" else key
-                at = coordinates_between(key, run.dim, layout.count, lo, hi)[0] - lo
+                key = run.key(receipt.node, receipt.round, self.plan).child(layout.part)
+                at = sample_between(layout.sample(key, run.dim), lo, hi)[0] - lo
             noise = sent.noise if isinstance(sent.noise, float) else Levels(np.array(sent.noise), 1, sent.noise.size)
             parts.append(Part(at, np.array(sent.values), layout.scale, noise))
-        return Payload(tuple(parts), self.choice)
+        return Payload(tuple(parts), self.choice, 0 if self.plan is None else self.plan.slots)
 
     def record(self, after: int) -> tuple[str, bytes, bytes]:
         """Node, weight and all else, for a journal; ``after`` is the record that it came after, with others perhaps."""
         receipt = self.acceptance.receipt
         numbers = np.array([self.acceptance.bytes, self.acceptance.basis, self.afresh, self.choice, after], np.int64)
         sent: list[Tree] = [{"values": each.values, "noise": each.noise, "at": each.at} for each in self.sent]
-        tree: Tree = {"digest": receipt.digest, "numbers": numbers, "sent": sent}
+        tree: dict[str, Tree] = {"digest": receipt.digest, "numbers": numbers, "sent": sent}
+        if self.plan is not None:
+            tree["plan"] = np.array([-1 if self.plan.slot is None else self.plan.slot, self.plan.slots], np.int64)
         return receipt.node, self.acceptance.weight.tobytes(), b"".join(written(tree))
 
     @staticmethod
@@ -75,16 +91,20 @@ class Piece:
         sent = branch(tree, "sent")
         found = [each for each in sent if isinstance(each, dict)] if isinstance(sent, list) else []
         parts = tuple(Sent(each["values"], each["noise"], each["at"]) for each in found)  # type: ignore[arg-type]
-        return Piece(Acceptance(receipt, np.frombuffer(weight), size, basis), bool(afresh), choice, parts), after
+        plan = None
+        if isinstance(tree, dict) and "plan" in tree:
+            slot, slots = array_in(tree, "plan").tolist()
+            plan = Plan(None if slot < 0 else slot, slots)
+        return Piece(Acceptance(receipt, np.frombuffer(weight), size, basis), bool(afresh), choice, parts, plan), after
 
 
-def pieces(run: sm.Run, bounds: Sequence[int], entry: Entry) -> list[Piece]:
+def pieces(run: sm.Run, bounds: Sequence[int], entry: Entry, plan: Plan | None) -> list[Piece]:
     """One for each range, also where nothing of the payload lies in it: every shard knows every node."""
     acceptance, afresh, payload = entry
     if payload is None:
-        return [Piece(acceptance, afresh, UNCHANGED, ())] * (len(bounds) - 1)
+        return [Piece(acceptance, afresh, UNCHANGED, (), plan)] * (len(bounds) - 1)
     cut = [_cut(part, layout, bounds) for part, layout in zip(payload.parts, run.layouts[payload.choice], strict=True)]
-    return [Piece(acceptance, afresh, payload.choice, sent) for sent in zip(*cut, strict=True)]
+    return [Piece(acceptance, afresh, payload.choice, sent, plan) for sent in zip(*cut, strict=True)]
 
 
 def _cut(part: Part, layout: Layout, bounds: Sequence[int]) -> Iterator[Sent]:

@@ -71,7 +71,7 @@ def _check_finite(found: Summary) -> None:
     energies = np.concatenate([found.class_squares.ravel(), found.class_noise.ravel()])
     if not np.all(np.isfinite(energies) & (energies >= 0.0)):
         raise ValueError("a Summary whose sums of squares are negative or not finite")
-    if not (np.all(np.isfinite(found.fits)) and np.all(np.isfinite(found.products))):
+    if not all(np.all(np.isfinite(sums)) for sums in (found.fits, found.products, found.within)):
         raise ValueError("a Summary whose sums are not finite")
     moments = [] if found.moments is None else list(vars(found.moments).values())
     if np.max(energies, initial=0.0) < NO_OVERFLOW and not np.all(np.isfinite(moments)):
@@ -123,16 +123,20 @@ def ending(reply: object, like: Summary) -> RoundEnd | None:
     if not isinstance(reply, RoundEnd) or reply.kind not in ("close", "skip"):
         raise ValueError(f"{_named(reply)}, no RoundEnd")
     if not is_whole(reply.after, -1, MOST) or not is_whole(reply.most_nodes, 1, MOST):
-        raise ValueError(f"an RoundEnd after record {reply.after!r} with {reply.most_nodes!r} nodes at most")
+        raise ValueError(f"a RoundEnd after record {reply.after!r} with {reply.most_nodes!r} nodes at most")
     check_summary(reply.summary, like)
     return reply
 
 
-def roll(reply: object, round: int, blocks: int) -> tuple[Tree, list[Acceptance]]:
-    """All that is known but for coordinates, and who came in the open round."""
-    if not isinstance(reply, tuple) or len(reply) != 2 or not isinstance(reply[1], list):
+def roll(reply: object, round: int, blocks: int) -> tuple[Tree, list[Acceptance], list[str] | None]:
+    """All that is known but for coordinates, who came in the open round, and who has a slot in it, if that is fixed."""
+    if not isinstance(reply, tuple) or len(reply) != 3 or not isinstance(reply[1], list):
         raise ValueError(f"{_named(reply)}, no roll")
-    state, accepted = reply
+    state, accepted, dealt = reply
+    if dealt is not None and not (isinstance(dealt, list) and all(isinstance(node, str) for node in dealt)):
+        raise ValueError(f"a roll with {_named(dealt)} in place of those who have slots")
+    if dealt is not None and len(set(dealt)) < len(dealt):
+        raise ValueError("a roll that gives a node two slots")
     if not isinstance(state, dict) or state.get("round") != round or isinstance(state["round"], bool):
         raise ValueError(f"a roll that is not of round {round}")
     for each in accepted:
@@ -143,7 +147,7 @@ def roll(reply: object, round: int, blocks: int) -> tuple[Tree, list[Acceptance]
     if len({each.receipt.node for each in accepted}) < len(accepted):
         raise ValueError("a roll that names a node twice")
     _check_state(state, blocks)
-    return state, accepted
+    return state, accepted, dealt
 
 
 def _check_state(state: dict[str, Any], blocks: int) -> None:
@@ -152,11 +156,15 @@ def _check_state(state: dict[str, Any], blocks: int) -> None:
     if not (isinstance(known, dict) and isinstance(basis, dict) and isinstance(closed, dict)):
         raise ValueError("a roll without what is known of nodes")
     due: list[tuple[Any, type[np.generic], tuple[int, ...]]] = [
-        (state.get("likeness"), np.float64, (blocks,)),
         (known.get("weights"), np.float64, (len(known["nodes"]), blocks)),
         (basis.get("numbers"), np.int64, (len(basis["nodes"]),)),
         (closed.get("weights"), np.float64, (len(closed["nodes"]), blocks)),
     ]
+    likeness = state.get("likeness")
+    if not isinstance(likeness, np.ndarray) or likeness.dtype != np.float64 or likeness.shape != (blocks,):
+        raise ValueError(f"a roll with {_named(likeness)} in place of a correlation of each block")
+    if np.any(np.isinf(likeness)):  # NaN: not known yet
+        raise ValueError("a roll with numbers that are not finite")
     digests = closed.get("digests")
     if not isinstance(digests, list) or len(digests) != len(closed["nodes"]):
         raise ValueError("a roll without the digest of each payload of the last round")

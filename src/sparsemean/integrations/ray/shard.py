@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Sequence
 
@@ -14,6 +13,7 @@ from sparsemean.integrations.ray.calls import (
     check_end,
     check_end_summary,
     check_same,
+    names_dealt,
     opened,
     opened_piece,
     pieces_in,
@@ -55,11 +55,12 @@ class Shard:
         rounds = self._ready()
         return Status(rounds.roster.round, self._sequence, self._before, rounds.node_bytes[0])
 
-    def roll(self) -> tuple[Tree, list[Acceptance]]:
-        """All that is known but for coordinates, and who came in the open round: what the front has forgotten."""
+    def roll(self) -> tuple[Tree, list[Acceptance], list[str] | None]:
+        """What the front has forgotten: all that is known but for coordinates, who came, and who has a slot."""
         rounds = self._ready()
         state: Tree = {**rounds.roster.state(), **rounds.assessment.state(), "memory": None}
-        return state, list(rounds.roster.accepted.values())
+        dealt = rounds.roster.dealt
+        return state, list(rounds.roster.accepted.values()), None if dealt is None else list(dealt)
 
     def accept(self, after: int, round: int, pieces: Sequence[Piece]) -> None:
         """Count the pieces, all or none; with a journal they are safe then."""
@@ -85,6 +86,18 @@ class Shard:
                 raise sm.InvalidInput(f"node {node!r} cannot be forgotten in round {round!r}; {opened} is open")
             rounds.forget(node)
             self._changed(after, 1)
+
+    def deal(self, after: int, round: int, nodes: Sequence[str]) -> None:
+        """Fix the slots of the open round."""
+        rounds, names = self._ready(), names_dealt(nodes)
+        if not self._due(after, 1):
+            if rounds.roster.dealt is None or list(rounds.roster.dealt) != names:
+                raise sm.InvalidInput(f"the slots of round {round!r} were dealt to other nodes")
+            return
+        if round != rounds.roster.round or rounds.roster.begun or not self._sharding.run.planned:
+            raise sm.InvalidInput(f"slots cannot be dealt in round {round!r}; {rounds.roster.round} is open")
+        rounds.deal(names)
+        self._changed(after, 1)
 
     def summary(self, after: int) -> Summary:
         """What this range adds to what is known of the open round."""
@@ -193,7 +206,7 @@ class Shard:
     def _opened(self) -> Journal:
         folder = self._sharding.folder(self._number)
         assert folder is not None
-        binding = self._sharding.binding(self._number, json.loads(self._sharding.run.to_json()))
+        binding = self._sharding.binding(self._number, self._sharding.run.agreed())
         latest = time.monotonic() + PATIENCE
         while True:
             try:
@@ -218,7 +231,7 @@ class Shard:
 
     def _read(self, roster: Roster, record: Record) -> Entry | None:
         """A record of the open round; ``_before`` follows, since the last change is the one others may not have."""
-        if record.kind == "forget":
+        if record.kind != "accept":
             self._before = record.sequence - 1
             return None
         piece, self._before = Piece.recorded(record.round, record.node, record.weight, record.payload)

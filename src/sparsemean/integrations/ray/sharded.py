@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-
-import numpy as np
 
 import sparsemean as sm
 from sparsemean._types import Counts, Doubles
 from sparsemean.decoding.decoders import Belief
-from sparsemean.decoding.quality import Quality
 from sparsemean.integrations.ray.pieces import pieces
 from sparsemean.integrations.ray.ranges import Sharding, ShardLost
 from sparsemean.integrations.ray.shards import Shards
@@ -19,7 +16,7 @@ from sparsemean.server.assessment import Assessment
 from sparsemean.server.fingerprint import fingerprint
 from sparsemean.server.local import Entry
 from sparsemean.server.roster import Roster, Submission
-from sparsemean.server.rounds import Kind, Prepared, Rounds, estimate_of
+from sparsemean.server.rounds import Kind, Prepared, Rounds, assessed, concluded
 
 
 class ShardedRounds(Rounds):
@@ -48,7 +45,7 @@ class ShardedRounds(Rounds):
 
     def _learn_state(self, shards: Shards) -> None:
         """Restore roster and assessment from what the shards have agreed on."""
-        state, accepted = shards.roll()
+        state, accepted, dealt = shards.roll()
         run = self._sharding.run
         roster, assessment = Roster(run, self._sharding.missing, self._sharding.round), Assessment(run)
         try:
@@ -57,6 +54,8 @@ class ShardedRounds(Rounds):
         except (ValueError, TypeError, KeyError) as wrong:
             raise ShardLost(f"shard 0 answered roll() with a malformed state: {wrong}; make the call again") from None
         roster.accepted = {each.receipt.node: each for each in accepted}
+        if dealt is not None:
+            roster.deal(dealt)
         self.roster, self.assessment, self.sound = roster, assessment, True
 
     @contextmanager
@@ -87,31 +86,28 @@ class ShardedRounds(Rounds):
         entries = [Entry(*self.roster.acceptance(each), each.payload) for each in submissions]
         run, bounds = self._sharding.run, self._sharding.bounds
         with self._asking() as shards:
-            shards.accept(self.roster.round, [pieces(run, bounds, entry) for entry in entries])
+            round = self.roster.round
+            plans = [self.roster.plan(entry.acceptance.receipt.node, round) for entry in entries]
+            cut = [pieces(run, bounds, entry, plan) for entry, plan in zip(entries, plans, strict=True)]
+            shards.accept(round, cut)
             for entry in entries:
                 self.roster.accepted[entry.acceptance.receipt.node] = entry.acceptance
+
+    def deal(self, nodes: Sequence[str]) -> None:
+        with self._asking() as shards:
+            shards.deal(self.roster.round, nodes)
+            self.roster.deal(nodes)
 
     def prepare(self, kind: Kind) -> Prepared:
         with self._asking() as shards:
             summary = shards.summary(self.roster.accepted)
-        weights, beliefs = self.roster.weights(), self.assessment.beliefs(summary)
-        if kind == "skip":
-            return Prepared(kind, summary, Quality(), beliefs, weights)
-        total = np.sum(list(weights.values()), axis=0)
-        return Prepared(kind, summary, self.assessment.quality(summary, beliefs, total), beliefs, weights)
+        return assessed(self.roster, self.assessment, kind, summary)
 
     def end(self, prepared: Prepared, most_nodes: int) -> tuple[sm.Estimate | None, str | None]:
-        roster, estimate, warning = self.roster, None, None
         with self._asking() as shards:
             shards.end(prepared.kind, prepared.summary, most_nodes)
-            if prepared.kind == "close":
-                mean, counts = self._ended(shards)
-                warning = self.assessment.divergence(prepared.quality)
-                estimate = estimate_of(roster, prepared.quality, mean, counts)
-            self.assessment.learn(prepared.beliefs)
-            for node in roster.hear(most_nodes):
-                roster.forget(node)
-            roster.next_round()
+            result = self._ended(shards) if prepared.kind == "close" else None
+            estimate, warning, _ = concluded(self.roster, self.assessment, prepared, result, most_nodes)
         return estimate, warning
 
     def _ended(self, shards: Shards) -> tuple[Doubles, Counts]:

@@ -113,6 +113,10 @@ class Shards:
         """Drop all that is remembered of a node."""
         self._change("forget", [(self.sequence, round, node)] * len(self.actors), 1)
 
+    def deal(self, round: int, nodes: Sequence[str]) -> None:
+        """Fix the slots of the open round."""
+        self._change("deal", [(self.sequence, round, list(nodes))] * len(self.actors), 1)
+
     def _change(self, method: str, arguments: Sequence[tuple[Any, ...]], records: int) -> None:
         self._under_way = records
         _all_of(self._asked(method, arguments, _done))
@@ -130,8 +134,7 @@ class Shards:
         found: list[Summary] = self._ask("summary", check, self.sequence)
         first = found[0]
         for number, other in enumerate(found):
-            same = np.array_equal(first.class_nodes, other.class_nodes) and np.array_equal(first.weight, other.weight)
-            if not same:
+            if not first.of_same_nodes(other):
                 raise ShardLost(
                     f"shards 0 and {number} answered summary() with those of different nodes; {self._remedy}"
                 )
@@ -185,10 +188,10 @@ class Shards:
                 whole = found if whole is None else whole
         return None if whole is None else replace(whole, mean=mean, counts=counts)
 
-    def roll(self) -> tuple[Tree, list[Acceptance]]:
+    def roll(self) -> tuple[Tree, list[Acceptance], list[str] | None]:
         """What the first shard knows but for coordinates, as all of them do."""
         blocks = len(self._sharding.run.blocks)
-        found: tuple[Tree, list[Acceptance]] = self._ask_one(
+        found: tuple[Tree, list[Acceptance], list[str] | None] = self._ask_one(
             0, "roll", lambda _, reply: replies.roll(reply, self._round or 0, blocks)
         )
         return found

@@ -14,7 +14,7 @@ from sparsemean.integrations.torch_ddp.innovations import Innovations
 from sparsemean.integrations.torch_ddp.memory import memory_for
 from sparsemean.integrations.torch_ddp.sums import total
 from sparsemean.integrations.torch_ddp.values import KINDS
-from sparsemean.sampling import sample_of, stream_of
+from sparsemean.sampling import Plan, stream_of
 from sparsemean.wire.values.dither import LABEL as DITHER
 
 
@@ -76,15 +76,15 @@ class ReducedWhole(Exchange):
         return received / self._n
 
 
-def coordinates_of(run: Run, ranks: range, step: int, device: torch.device) -> Tensor:
-    """(n, k): the coordinates that each of these ranks sends."""
-    keys = [run.key(str(rank), step) for rank in ranks]
+def coordinates_of(run: Run, ranks: range, n: int, step: int, device: torch.device) -> Tensor:
+    """(ranks, k): the coordinates that each of these ranks sends; its number is its slot among all n of them."""
     (layout,) = run.layout
     if layout.where == "all":
-        return torch.arange(run.dim, device=device).expand(len(keys), -1)
+        return torch.arange(run.dim, device=device).expand(len(ranks), -1)
+    keys = [run.key(str(rank), step, Plan(rank, n) if run.planned else None) for rank in ranks]
     if layout.where == "shared":
-        return coordinates([sample_of(keys[0].shared(), run.dim, layout.count)], device).expand(len(keys), -1)
-    return coordinates([sample_of(key, run.dim, layout.count) for key in keys], device)
+        return coordinates([layout.sample(keys[0], run.dim)], device).expand(len(keys), -1)
+    return coordinates([layout.sample(key, run.dim) for key in keys], device)
 
 
 class ReducedSample(Exchange):
@@ -105,7 +105,7 @@ class ReducedSample(Exchange):
         return received.new_zeros(self.run.dim).scatter_(0, self._places(step), scaled)
 
     def _places(self, step: int) -> Tensor:
-        return coordinates_of(self.run, range(1), step, self._device)[0]
+        return coordinates_of(self.run, range(1), self._n, step, self._device)[0]
 
 
 class GatheredPayloads(Exchange):
@@ -121,7 +121,7 @@ class GatheredPayloads(Exchange):
         self.state = {**self._memory.state, **self._decoder.state}
 
     def sent(self, gradient: Tensor, rank: int, step: int) -> Tensor:
-        where = coordinates_of(self.run, range(rank, rank + 1), step, self._device)[0]
+        where = coordinates_of(self.run, range(rank, rank + 1), self._n, step, self._device)[0]
         return self._values.pack(gradient[where].to(self._values.dtype), self._stream(rank, step))
 
     def _stream(self, rank: int, step: int) -> list[int]:
@@ -129,7 +129,7 @@ class GatheredPayloads(Exchange):
 
     def mean(self, received: Tensor, step: int) -> Tensor:
         ranks, layout = range(self._n), self.run.layout[0]
-        where = coordinates_of(self.run, ranks, step, self._device)
+        where = coordinates_of(self.run, ranks, self._n, step, self._device)
         values, noise = self._values.unpack(received, layout.count, [self._stream(rank, step) for rank in ranks])
         y = (values.to(torch.float64) - self._memory.expected(where)) * layout.scale
         innovations = Innovations(where, y, self.run.dim, total(noise.expand_as(y)) * layout.scale**2)

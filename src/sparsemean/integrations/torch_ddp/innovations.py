@@ -76,7 +76,7 @@ class Innovations:
         p4, sp3, q2, qs2 = powers
         return replace(self.energies, p4=p4, sp3=sp3, q2=q2, qs2=qs2)
 
-    def correlation(self, share: float, before: Tensor) -> Tensor:
+    def correlation(self, share: float, before: Tensor, pair_factor: float = 1.0) -> Tensor:
         """ρ̂/(n − 1) as this round shows it (``theory.shrunk_correlation``).
 
         Parameters
@@ -85,15 +85,18 @@ class Innovations:
             p, the share of its coordinates that a rank sends.
         before : Tensor
             Returned instead where no coordinate came from two ranks, or a value is not finite.
+        pair_factor : float, default 1.0
+            κ of the draw (``theory.CountLaw``).
         """
         energy: Any = share * self.energy
-        shown: Any = shrunk_correlation(self.moments(), energy, self.n, share, torch)
+        shown: Any = shrunk_correlation(self.moments(), energy, self.n, share, torch, pair_factor=pair_factor)
         return torch.where((self.counts.amax() > 1) & self.energy.isfinite(), shown, before)
 
-    def quality(self, own: Any, cross: Any, share: float) -> Tensor:
+    def quality(self, own: Any, cross: Any, share: float, pair_factor: float = 1.0) -> Tensor:
         """(error, R1, R2): the estimated error of the mean, the energy of the innovations and their correlation.
 
-        The error is (A1 R1 + A2 R2 + (A1 + 1) p · noise)/n² (``theory.estimated_error`` with equal weights).
+        The error is (A1 R1 + A2 R2 + (A1 + 1) p · noise)/n² (``theory.estimated_error`` with equal weights). Where two
+        ranks never send the same coordinate, κ = 0, R2 counts as 0 and the error is ``theory.error_bound``.
 
         Parameters
         ----------
@@ -101,10 +104,15 @@ class Innovations:
             A1 and A2 of ``theory.error_coefficients``.
         share : float
             p, the share of its coordinates that a rank sends.
+        pair_factor : float, default 1.0
+            κ of the draw (``theory.CountLaw``).
         """
         moments = self.energies
-        energies: tuple[Any, ...] = estimated_r1_r2(moments, share)
-        error: Any = error_terms(moments, share, own, cross) + rounding_terms(moments, share, own + 1.0)
+        if pair_factor == 0.0:
+            bound = (own + 1.0) * share * self.energy
+            return torch.stack([bound / self.n**2, share * (self.energy - self.noise), torch.zeros_like(self.energy)])
+        energies: tuple[Any, ...] = estimated_r1_r2(moments, share, pair_factor)
+        error: Any = error_terms(moments, share, own, cross, pair_factor) + rounding_terms(moments, share, own + 1.0)
         if isinstance(own, float) and math.isinf(own):  # T(n) = 0 with many ranks; ∞ R1 − ∞ |R2| is no number
             error = torch.full_like(error, math.inf)
         return torch.stack([error / self.n**2, *energies])

@@ -159,8 +159,8 @@ class State:
         """A checksum of all memories; a sum of integers, which does not depend on the order of the terms."""
         if self.step == 0:
             return "nothing"
-        states = {(name, key): kept for name, each in self._exchanges.items() for key, kept in each.state.items()}
-        sums = {key: kept.view(BITS[kept.element_size()]).sum(dtype=torch.int64) for key, kept in states.items()}
+        states = {(name, key): tensor for name, each in self._exchanges.items() for key, tensor in each.state.items()}
+        sums = {key: tensor.view(BITS[tensor.element_size()]).sum(dtype=torch.int64) for key, tensor in states.items()}
         return str({key: int(found) for key, found in sums.items()})
 
     def metrics(self) -> dict[str, float | None]:

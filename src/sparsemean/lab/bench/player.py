@@ -46,7 +46,11 @@ class Player:
     def encode(self) -> list[bytes]:
         """The payloads of the open round."""
         now, rows = self.server.round, len(self.vectors)
-        return [client.encode(self.vectors[(i + now) % rows], now) for i, client in enumerate(self.clients)]
+        plans = self.server.plans(client.node for client in self.clients)
+        return [
+            client.encode(self.vectors[(i + now) % rows], now, plans[client.node])
+            for i, client in enumerate(self.clients)
+        ]
 
     def decode(self, blobs: list[bytes]) -> list[Receipt]:
         """The whole round at the server: accept each (checksum, finite check), decode, close."""
@@ -87,9 +91,8 @@ class Player:
         """
         self.deliver(self.decode(self.encode()))
         blobs: list[bytes] = []
-        one = _peak(
-            lambda: blobs.append(self.clients[0].encode(self.vectors[self.server.round % 2], self.server.round))
-        )
+        first, now, plans = self.clients[0], self.server.round, self.server.plans(map(str, range(self.nodes)))
+        one = _peak(lambda: blobs.append(first.encode(self.vectors[now % 2], now, plans[first.node])))
         blobs = self.encode()
         receipts: list[Receipt] = []
         server = _peak(lambda: receipts.extend(self.decode(blobs)))

@@ -145,7 +145,7 @@ def _show(found: Comparison, source: str, note: str) -> None:
             terminal_number(result.nmse) + (" diverges" if result.diverges else ""),
             terminal_number(result.nmse_se),
             terminal_number(result.exact),
-            terminal_number(result.server_estimate),
+            "≤ " * result.server_bound + terminal_number(result.server_estimate),
             yes(result.unbiased),
             yes(result.node_state),
         ]
@@ -156,6 +156,8 @@ def _show(found: Comparison, source: str, note: str) -> None:
         console.print(
             f"over: more than the budget of {found.budget.bytes} bytes, shown for reference.", highlight=False
         )
+    if any(result.server_bound for result in found.results):
+        console.print("≤: an upper bound, since no two nodes send the same coordinate.", highlight=False)
     if found.left_out:
         console.print(f"Too large for the budget: {', '.join(found.left_out)}.", highlight=False)
     console.print(f"[bold]{advice(found)}[/]", highlight=False)

@@ -10,6 +10,10 @@ from sparsemean.lab.compare.correlation import VectorCorrelation
 
 ORACLE = "rand-k-spatial-opt"
 EXACT_ENOUGH = 1e-10
+SIMILAR = 0.1
+"""R2/R1 over n from which on vectors have something in common."""
+RESTLESS = 0.5
+"""Change per round, relative to the vectors, from which on a memory does not help."""
 
 
 def advice(comparison: Comparison) -> str:
@@ -72,12 +76,14 @@ def _reason(scheme: str, correlation: VectorCorrelation) -> str:
     scheme = scheme.partition(" ")[0]
     if scheme == "identity":
         return "the budget takes whole vectors in these values"
+    if scheme.startswith("rand-k-balanced"):
+        return _balanced_reason(space, correlation, change if scheme.endswith("hybrid") else None)
     if scheme == "rand-k-hybrid" and change is not None:
         return f"it fits how alike nodes are ({space}) and how little they change ({percent(change)} a round)"
     if "spatial" in scheme:
         restless = (
             ""
-            if change is None or change < 0.5
+            if change is None or change < RESTLESS
             else f"; a memory would not help, they change by {percent(change)} a round"
         )
         return f"the nodes' vectors are alike ({space}){restless}"
@@ -87,4 +93,16 @@ def _reason(scheme: str, correlation: VectorCorrelation) -> str:
         return "it prefers large entries and sends most values as one bit"
     if scheme in ("top-k", "rtop-k", "induced") or "feedback" in scheme:
         return "a few large entries carry most of each vector"
-    return f"the nodes' vectors have little in common ({space})" if correlation.ratio < 0.1 * correlation.nodes else ""
+    return (
+        f"the nodes' vectors have little in common ({space})" if correlation.ratio < SIMILAR * correlation.nodes else ""
+    )
+
+
+def _balanced_reason(space: str, correlation: VectorCorrelation, change: float | None) -> str:
+    """Only what the vectors show: that nodes are similar, and, for a memory, that they change little."""
+    reasons = []
+    if correlation.ratio >= SIMILAR * correlation.nodes:
+        reasons.append(f"balanced draws spread the coordinates evenly over nodes that are similar ({space})")
+    if change is not None and change < RESTLESS:
+        reasons.append(f"vectors change by only {percent(change)} from round to round")
+    return " and ".join(reasons)

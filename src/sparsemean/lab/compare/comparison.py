@@ -44,8 +44,9 @@ class Result:
         The measured error, and its standard error over seeds.
     exact
         The error predicted by the formulas given the server's memory; None where there is no formula.
-    server_estimate
-        The server's own estimate of the error; None where it makes none.
+    server_estimate, server_bound
+        The server's own estimate of the error, None where it makes none; and whether it is but an upper bound, since no
+        two nodes send the same coordinate.
     unbiased, node_state
         Facts about the scheme.
     diverges
@@ -67,6 +68,7 @@ class Result:
     diverges: bool
     over_budget: bool
     nmse_by_round: tuple[float, ...]
+    server_bound: bool = False
 
 
 @dataclass(frozen=True)
@@ -228,6 +230,7 @@ def _result(
         diverges=diverges,
         over_budget=not budget.allows(bytes_per_node),
         nmse_by_round=tuple(np.mean([trace.nmse for trace in traces], axis=0).tolist()),
+        server_bound=any(bool(np.any(trace.error_is_bound > 0)) for trace in traces),
     )
 
 

@@ -16,6 +16,8 @@ from sparsemean.lab.experiments.setting import EXACT, Setting
 from sparsemean.lab.tasks import KMeans, LogisticRegression, PowerIteration, Quadratic, StreamTask, Task
 from sparsemean.schemes import Scheme, named
 
+ORACLE = "rand-k-spatial-opt"
+
 Value = TypeVar("Value")
 
 
@@ -61,14 +63,15 @@ def k_of(setting: Setting, dim: int) -> int | None:
     return count(setting.share, dim)
 
 
-def scheme_of(setting: Setting, k: int | tuple[int, ...]) -> Scheme:
-    """The scheme of the setting with this k, or with several among which nodes choose.
+def scheme_of(setting: Setting, k: int | tuple[int, ...], ratio: float = 0.0) -> Scheme:
+    """The scheme of the setting with this k, or with several among which nodes choose; Opt is told the ``ratio``.
 
     >>> scheme_of(Setting("mine", "stream", "weather", "rand-k", 0.1), 8) == named("rand-k", 8)
     True
     """
     name, _, kind = setting.scheme.partition(" ")
-    return named(name, k, values=kind or str(setting.option("values", "float32")))
+    told = {"ratio": ratio} if name == ORACLE else {}
+    return named(name, k, values=kind or str(setting.option("values", "float32")), **told)
 
 
 _TASK_OPTIONS = ("batch", "clusters", "dim", "loss_rows", "rate")

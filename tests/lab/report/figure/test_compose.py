@@ -143,6 +143,59 @@ def test_the_best_is_named_with_how_much_better_it_is():
     assert composed("mine", rows).takeaway == "Lowest error at the end: Hybrid memory (4 times below Rand-k)."
 
 
+def test_designed_draws_are_compared_with_what_they_change():
+    """With the hybrid memory of independent draws, over all rounds where the end says little."""
+    levels = {"rand-k": (8.0, 8.0), "rand-k-hybrid": (6.0, 2.0), "rand-k-balanced-hybrid": (1.0, 3.0)}
+    rows = [
+        {"scheme": name, "round": t, "mse": value, "objective": 1.0}
+        for name, values in levels.items()
+        for t, value in enumerate(values)
+    ]
+    assert composed("designed-kmeans", rows).takeaway == (
+        "Balanced draws, hybrid memory: 0.17 times the error of Hybrid memory in the first round, 1.5 times at the end."
+    )
+    assert composed("designed-weather", rows).takeaway == (
+        "Lowest error on average over the rounds: Balanced draws, hybrid memory (2 times below Hybrid memory)."
+    )
+
+
+def similarity(share: float, split: str, apart: float, opt: float, balanced: float):
+    for scheme, mse in (("rand-k-spatial-opt", opt), ("rand-k-balanced", balanced)):
+        place = {"split": split, "share": share, "apart": apart, "scheme": scheme, "nodes": 10}
+        yield {**place, "round": 0, "mse": mse, "mse_se": 0.01 * mse, "exact": mse}
+
+
+def test_single_rounds_tell_the_gain_over_opt_and_the_agreement():
+    rows = [*similarity(0.1, "0 % absent", 1.0, 0.9, 0.9), *similarity(0.1, "0 % absent", 0.1, 0.6, 0.1)]
+    figure = composed("designed-correlation", [*rows, *similarity(0.3, "10 % absent", 0.1, 0.1, 0.05)])
+    assert titles(figure) == ["k/d = 10 %", "k/d = 30 %"]
+    assert figure.takeaway.startswith("Balanced draws: 1 to 6 times below Rand-k-Spatial (Opt). Of 6 measured points, ")
+
+
+def test_panels_of_single_rounds_name_who_was_absent():
+    places = [(0.1, "0 % absent"), (0.1, "10 of 1,000 asked"), (0.3, "0 % absent"), (0.3, "10 % absent")]
+    rows = [row for share, split in places for row in similarity(share, split, 0.1, 0.6, 0.1)]
+    assert titles(composed("designed-correlation", rows)) == [
+        *(
+            "0 % absent, k/d = 10 %",
+            "0 % absent, k/d = 30 %",
+            "10 % absent, k/d = 30 %",
+            "10 of 1,000 asked, k/d = 10 %",
+        )
+    ]
+
+
+def test_identical_vectors_are_bars_by_the_number_of_nodes():
+    rows = [
+        {**row, "nodes": nodes, "data": "normal", "task": "alike"}
+        for nodes in (10, 50)
+        for row in similarity(0.1, "", 0.0, 0.6, 0.024)
+    ]
+    figure = composed("designed-equal", rows)
+    assert figure.rows[0].panels[0].ticks == ("10 nodes", "50 nodes")
+    assert figure.takeaway == "Balanced draws: 25 times below Rand-k-Spatial (Opt)."
+
+
 def test_one_that_diverges_wins_nothing():
     rows = [{"scheme": name, "round": 0, "mse": value} for name, value in (("rand-k", 8.0), ("wangni", 9.0))]
     rows += [{"scheme": "induced", "round": t, "mse": value} for t, value in enumerate((1.0, math.inf))]

@@ -17,6 +17,9 @@ FREQUENT = (
     *("rand-k", "wangni", "induced", "rand-k-spatial-max", "rand-k-spatial-avg", "rand-k-spatial-adaptive"),
     *("rand-k-temporal", "rand-k-temporal-shared", "rand-k-hybrid"),
 )
+BALANCED = ("rand-k-balanced", "rand-k-balanced-hybrid")
+BESIDE = ("exact", "rand-k", "rand-k-spatial-opt", "rand-k-spatial-adaptive-unbiased", "rand-k-hybrid")
+"""Those that stand beside balanced draws in the figures of designed draws."""
 # Machado, Oliveira and Fernandes (2009), severity 1; rows of matrices for linear RGB.
 EYES: dict[str, list[float]] = {
     "normal": [1, 0, 0, 0, 1, 0, 0, 0, 1],
@@ -68,6 +71,27 @@ def test_frequent_schemes_differ_for_every_eye(theme, eyes):
         if (distance := float(np.linalg.norm(seen[pair[0]] - seen[pair[1]]))) < 0.09
     }
     assert not near
+
+
+def apart(eyes: str, theme: str, one: str, other: str) -> float:
+    """The distance between the colours of two schemes."""
+    colours = [seen_by(eyes, getattr(style_of(name), theme)) for name in (one, other)]
+    return float(np.linalg.norm(colours[0] - colours[1]))
+
+
+@pytest.mark.parametrize("eyes", EYES)
+@pytest.mark.parametrize("theme", GROUNDS)
+def test_balanced_draws_differ_from_what_stands_beside_them(theme, eyes):
+    pairs = [*itertools.product(BALANCED, BESIDE), BALANCED]
+    assert not {pair: distance for pair in pairs if (distance := apart(eyes, theme, *pair)) < 0.1}
+    rest = itertools.product(BALANCED, FREQUENT)
+    assert not {pair: distance for pair in rest if (distance := apart(eyes, theme, *pair)) < 0.05}
+
+
+def test_balanced_draws_have_a_marker_of_their_own():
+    markers = {name: style_of(name).marker for name in _LISTED}
+    assert [name for name, marker in markers.items() if marker.startswith("pentagon")] == list(BALANCED)
+    assert len({markers[name] for name in BALANCED}) == 2
 
 
 def test_no_two_schemes_look_the_same():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from sparsemean.errors import InvalidInput
-from sparsemean.lab.experiments.catalogue import beyond, correlation, equal_bytes, learning, memory
+from sparsemean.lab.experiments.catalogue import beyond, correlation, designed, equal_bytes, learning, memory
 from sparsemean.lab.experiments.catalogue.size import FULL, QUICK, ExperimentSize
 from sparsemean.lab.experiments.setting import Setting
 from sparsemean.lab.experiments.theory_table import STATEMENTS
@@ -45,6 +45,13 @@ FIGURES: dict[str, Callable[[ExperimentSize, int], list[Setting]]] = {
     "few-bits": beyond.few_bits,
     "few-bits-alike": beyond.few_bits_correlated,
     "thin-links": beyond.thin_links,
+    "designed-correlation": designed.designed_correlation,
+    "designed-equal": designed.designed_equal,
+    "designed-power": designed.designed_power,
+    "designed-kmeans": designed.designed_kmeans,
+    "designed-weather": designed.designed_weather,
+    "designed-logistic": designed.designed_logistic,
+    "designed-batches": designed.designed_batches,
 }
 """Each takes a size and a seed."""
 

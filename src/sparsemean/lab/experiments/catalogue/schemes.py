@@ -5,6 +5,7 @@ from __future__ import annotations
 PLAIN, MAX, AVG, OPT = "rand-k", "rand-k-spatial-max", "rand-k-spatial-avg", "rand-k-spatial-opt"
 TEMPORAL, SHARED = "rand-k-temporal", "rand-k-temporal-shared"
 ADAPTIVE, STABLE, HYBRID = "rand-k-spatial-adaptive", "rand-k-temporal-shared-stable", "rand-k-hybrid"
+UNBIASED, BALANCED, BALANCED_HYBRID = "rand-k-spatial-adaptive-unbiased", "rand-k-balanced", "rand-k-balanced-hybrid"
 
 BASELINES = ("rand-k", "wangni", "induced")
 SPARSE = (

@@ -26,6 +26,10 @@ class ExperimentSize:
     """Of the figures past the paper."""
     correlated_dim: int
     """Of the nearly equal Gaussian vectors."""
+    designed_trials: int
+    """Single rounds of each setting of correlated vectors."""
+    weather_runs: int
+    """Runs of the weather for each seed, where designed draws are compared."""
     grid_trials: int
     theory_trials: int
 
@@ -43,6 +47,8 @@ FULL = ExperimentSize(
     quadratic_rounds=300,
     beyond_shares=(0.05, 0.1, 0.2),
     correlated_dim=65536,
+    designed_trials=200,
+    weather_runs=4,
     grid_trials=1000,
     theory_trials=1000,
 )
@@ -60,6 +66,8 @@ QUICK = ExperimentSize(
     quadratic_rounds=160,
     beyond_shares=(0.1,),
     correlated_dim=4096,
+    designed_trials=25,
+    weather_runs=1,
     grid_trials=1000,
     theory_trials=120,
 )

@@ -10,6 +10,7 @@ from sparsemean.lab.experiments.claims import (
     beyond,
     case_study,
     correlation,
+    designed,
     evaluation,
     introduction,
     simulation,
@@ -33,6 +34,7 @@ CLAIMS: tuple[Claim, ...] = (
     *appendix_c.CLAIMS,
     *appendix_d.CLAIMS,
     *beyond.CLAIMS,
+    *designed.CLAIMS,
 )
 """About in the paper's order, then our own."""
 

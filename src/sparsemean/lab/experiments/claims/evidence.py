@@ -81,6 +81,11 @@ def first(values: Sequence[float]) -> float:
     return values[0]
 
 
+def overall(values: Sequence[float]) -> float:
+    """The mean of all rounds."""
+    return sum(values) / len(values)
+
+
 def early(values: Sequence[float]) -> float:
     """The mean of rounds 3 to 10, counted from 1."""
     some = values[2:10] or values

@@ -11,6 +11,7 @@ from sparsemean.lab.tables import TableRow
 
 MEASURES: dict[str, Callable[[Setting, str | None], list[TableRow]]] = {
     "alike": correlated.measure,
+    "alike-means": correlated.averaged,
     "first-round": first_round.measure,
     "ratio-grid": ratio_grid.measure,
     "rounds": rounds.measure,

@@ -24,7 +24,7 @@ FORMATS = ("png", "svg", "pdf")
 PURPOSE = "drawing figures"
 
 _MARKERS = {"circle": "o", "square": "s", "diamond": "D", "cross": "P", "x": "X", "star": "*", "hexagon": "h"}
-_MARKERS |= {"triangle-up": "^", "triangle-down": "v", "none": ""}
+_MARKERS |= {"triangle-up": "^", "triangle-down": "v", "pentagon": "p", "none": ""}
 _DASHES = {"solid": "-", "dash": "--", "dot": ":", "dashdot": "-."}
 _SETTINGS = {
     "axes.spines.top": False,

@@ -161,6 +161,78 @@ SPECS: dict[str, Spec] = {
         (EIGENVECTOR, ERROR),
         short="thin links",
     ),
+    "designed-correlation": Spec(
+        "Designed draws: error against how far the nodes are from equal",
+        "Single rounds of n = 10 unit vectors, every two of the same correlation: orthogonal at the right, nearly "
+        "equal at the left. In a balanced draw the nodes share out the coordinates evenly; Opt draws independently "
+        "and is told R2/R1, which balanced draws are not. Points are measured, lines are the exact formula. Absent "
+        "nodes leave holes in the balance; who is asked out of many does not matter, since slots are dealt among "
+        "those asked.",
+        (Quantity(("mse",), "error relative to ‖x‖²", log=True, theory="exact", theory_label="exact"),),
+        x="apart",
+        x_label="1 − (R2/R1)/(n − 1)",
+        x_log=True,
+        kind="points",
+        baseline="rand-k-spatial-opt",
+        ours="rand-k-balanced",
+        short="designed: similarity",
+    ),
+    "designed-equal": Spec(
+        "Designed draws: identical vectors",
+        "d = 1,024; 10 nodes send 100 coordinates each, or 50 nodes 20. A balanced draw leaves out 24 coordinates and "
+        "sends no other twice: its expected error is (d/k − n)/n = 0.024.",
+        (Quantity(("mse",), "error relative to ‖x‖²", log=True),),
+        x="nodes",
+        x_label="",
+        kind="bars",
+        no_panels=("share",),
+        baseline="rand-k-spatial-opt",
+        ours="rand-k-balanced",
+        short="designed: equal",
+    ),
+    "designed-power": Spec(
+        "Designed draws: power iteration",
+        "Look at the first round, where no memory helps yet; later the hybrid memory expects what is similar, and the "
+        f"draw hardly matters any more. {BANDS}",
+        (EIGENVECTOR, ERROR),
+        baseline="rand-k-hybrid",
+        ours="rand-k-balanced-hybrid",
+        short="designed: power",
+    ),
+    "designed-kmeans": Spec(
+        "Designed draws: K-means",
+        f"Ten centres as blocks, each with the weights of its cluster's sizes. {BANDS}",
+        (CLUSTERS, ERROR),
+        baseline="rand-k-hybrid",
+        ours="rand-k-balanced-hybrid",
+        short="designed: K-means",
+    ),
+    "designed-weather": Spec(
+        "Designed draws: a month of weather",
+        f"37 stations that are similar and change from day to day: 9 and 18 of 89 values each. {BANDS}",
+        (ERROR,),
+        baseline="rand-k-hybrid",
+        all_rounds=True,
+        short="designed: weather",
+    ),
+    "designed-logistic": Spec(
+        "Designed draws: logistic regression, where nodes disagree",
+        "The nodes' gradients nearly cancel, R2 < 0: there is nothing that balance could spread evenly, and it can "
+        f"lose up to 1/(1 − p) times. {BANDS}",
+        (LOSS, ACCURACY, ERROR),
+        baseline="rand-k-hybrid",
+        all_rounds=True,
+        short="designed: logistic",
+    ),
+    "designed-batches": Spec(
+        "Designed draws: stochastic gradients",
+        "Batches of 32 rows a node. At first gradients have a direction in common; later what is left is mostly the "
+        f"noise of the batches, which they do not. {BANDS}",
+        (LOSS, ACCURACY, ERROR),
+        baseline="rand-k-hybrid",
+        all_rounds=True,
+        short="designed: batches",
+    ),
 }
 
 

@@ -72,6 +72,12 @@ class Spec:
         Whether each panel has its own vertical axis; else panels of one task and data set share one where they can.
     ceiling
         Whether n − 1, the largest possible R2/R1, is marked.
+    baseline
+        The scheme with which the sentence above the figure compares.
+    ours
+        The scheme that is compared with it, point by point or at both ends of its line; empty where the best is named.
+    all_rounds
+        Whether the best is the one of the lowest mean over all rounds, not over the last ones.
     short
         The name in the page's navigation.
     """
@@ -87,4 +93,7 @@ class Spec:
     no_panels: tuple[str, ...] = ()
     own_scales: bool = False
     ceiling: bool = False
+    baseline: str = "rand-k"
+    ours: str = ""
+    all_rounds: bool = False
     short: str = ""

@@ -58,9 +58,9 @@ def write_compare_report(comparison: Mapping[str, Any], path: str | PathLike[str
     ----------
     comparison
         As ``Comparison.to_json`` returns it. ``results`` holds one mapping per scheme: scheme, bytes_per_node, nmse,
-        nmse_se, exact, server_estimate, unbiased, node_state and, where known, over_budget and nmse_by_round.
-        Optional: nodes, dim, rounds, seeds, likeness (nodes, ratio, change), left_out, and as plain text title,
-        advice, source, note and command.
+        nmse_se, exact, server_estimate, unbiased, node_state and, where known, over_budget, server_bound and
+        nmse_by_round. Optional: nodes, dim, rounds, seeds, likeness (nodes, ratio, change), left_out, and as plain text
+        title, advice, source, note and command.
     path
         The file to write.
     """
@@ -161,7 +161,9 @@ def _table(results: Sequence[Result]) -> str:
         )
         over = " over" if result.get("over_budget") else ""
         numbers = [page_number(_number(result.get("bytes_per_node"))) + over, error]
-        numbers += [page_number(_number(result.get(key))) for key in ("exact", "server_estimate")]
+        bound = "≤ " if result.get("server_bound") else ""
+        own = page_number(_number(result.get("server_estimate")))
+        numbers += [page_number(_number(result.get("exact"))), bound + own]
         row = f"<td class=wide>{swatch(style_of(name), token(name))} {html.escape(name)}"
         row += "".join(_cell(head, cell) for head, cell in zip(heads[1:], numbers, strict=False))
         row += f'<td data-name="unbiased">{"yes" if result.get("unbiased") else "no"}'

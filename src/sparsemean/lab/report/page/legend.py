@@ -17,6 +17,7 @@ _SHAPES = {
     "triangle-up": '<path d="M17 3l5 9H12z"/>',
     "triangle-down": '<path d="M17 13l5-9H12z"/>',
     "star": '<path d="M17 2l1.6 4 4.3.2-3.3 2.7 1.1 4.2-3.7-2.3-3.7 2.3 1.1-4.2L11.1 6.2l4.3-.2z"/>',
+    "pentagon": '<path d="M17 3l4.8 3.5-1.8 5.6h-6l-1.8-5.6z"/>',
     "hexagon": '<path d="M17 3.2l4.3 2.4v4.8L17 12.8l-4.3-2.4V5.6z"/>',
 }
 _DASHES = {"solid": "", "dash": "7 3", "dot": "2 3", "dashdot": "7 2 2 2"}
