@@ -53,8 +53,10 @@ def play(name: str, values: str, dim: int, nodes: int, **settings: Any) -> str:
             value = (value.dtype.str, value.shape, hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest())
         elif dataclasses.is_dataclass(value):
             for field in dataclasses.fields(value):
-                show(field.name)
-                show(getattr(value, field.name))
+                held = getattr(value, field.name)
+                if held is not field.default:  # the other checkout may not have this field
+                    show(field.name)
+                    show(held)
             return
         shown.update(repr(value).encode())
 
@@ -76,7 +78,8 @@ def play(name: str, values: str, dim: int, nodes: int, **settings: Any) -> str:
         for i, client in enumerate(clients):
             if round and (i + round) % 4 == 0:
                 continue
-            blob = client.encode(vectors[i], round)
+            plan = {"plan": server.plan(client.node)} if getattr(run, "planned", False) else {}
+            blob = client.encode(vectors[i], round, **plan)
             show(blob)
             client.delivered(server.accept(f"node-{i}", blob, weight=1.0 + i % 3))
         show(server.close_round())
@@ -110,9 +113,10 @@ def main() -> None:
     differ = 0
     for numba in (True, False):
         before, after = recorded(chosen.before, numba), recorded(chosen.after, numba)
-        different = [name for name in {**before, **after} if before.get(name) != after.get(name)]
+        both = [name for name in before if name in after]
+        different = [name for name in both if before[name] != after[name]]
         print(
-            f"{'with' if numba else 'without'} numba: {len(after)} games, {len(different)} differ",
+            f"{'with' if numba else 'without'} numba: {len(both)} games of both, {len(different)} differ",
             *different,
             sep="\n  ",
         )
