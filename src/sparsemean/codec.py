@@ -74,7 +74,7 @@ def check_plan(run: Run, node: str, header: Header, plan: Plan) -> None:
         slot = "none" if header.slot == wire_plan.NO_SLOT else header.slot
         raise WrongPlan(
             f"the payload of node {node!r} follows another plan (slot {slot}) than the one for round {header.round} "
-            f"({plan}); encode with plan=server.plan({node!r}) of this round"
+            f"({plan}); encode with plan=server.plan({node!r}) of this round, or with the server's list of nodes"
         )
 
 

@@ -80,14 +80,15 @@ class Estimate:
         adapts to the round itself (``Spatial("estimated")``) it is a little low. None where no formula holds (biased
         or pre-scaled encoders).
     error_se : float or None
-        Standard error of ``error``.
+        Standard error of ``error``; None where it is not known, as for balanced draws.
     correlation : Correlation or None
         R1, R2 and their ratio, estimated from what arrived.
     rounding : float or None
         The part of ``error`` that few-bit values add.
     error_is_bound : bool
-        Whether ``error`` is an upper bound of the expected squared error and not an estimate of it: with a balanced
-        draw of np ≤ 1 no two nodes send the same coordinate, so that nobody can tell how similar they are.
+        Whether ``error`` estimates an upper bound of the expected squared error and not the error itself: with a
+        balanced draw of np ≤ 1 no two nodes send the same coordinate, so that nobody can tell how similar they are.
+        The bound is (1/p) R1/n², far too large for similar nodes.
     """
 
     mean: Doubles
@@ -102,7 +103,7 @@ class Estimate:
     error_is_bound: bool = False
 
     def __repr__(self) -> str:
-        error = "unknown" if self.error is None else f"{'at most ' * self.error_is_bound}{self.error:.4g}"
+        error = "unknown" if self.error is None else f"{'at most about ' * self.error_is_bound}{self.error:.4g}"
         if self.error is not None and self.error_se is not None:
             error += f" ± {self.error_se:.2g}"
         return (

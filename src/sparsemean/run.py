@@ -221,6 +221,10 @@ class Run:
         >>> len(drawn), first
         (3, 2)
         """
+        if plan is not None and not isinstance(plan, sampling.Plan):
+            raise InvalidInput(f"plan is a sparsemean.sampling.Plan, with the node's slot, not {plan!r:.100}")
+        if plan is None and self.planned and not self.nodes:
+            raise InvalidInput("the draw needs the node's slot; give plan=Plan(slot, slots), or Run(…, nodes=[…])")
         layout = self.layouts[choice][0]
         if len(self.layouts[choice]) > 1 or layout.where not in ("seeded", "shared"):
             raise InvalidInput(f"{self.scheme.encoder!r} does not draw its coordinates from the key")

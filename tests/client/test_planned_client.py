@@ -136,3 +136,23 @@ def test_where_nodes_are_listed_state_moves_on_without_plans() -> None:
         client = sm.Client.restore(run, "a", client.save())
     _, asked, _ = after(sm.Run(ENCODERS["difference"], DIM, seed=3), 3)
     assert fields_of(client.save())["state_h"].tolist() == fields_of(asked.save())["state_h"].tolist()
+
+
+def test_an_encoder_of_several_may_be_named_without_its_draw() -> None:
+    run = sm.Run(sm.named("rand-k-balanced", k=(6, 3)), 24)
+    for number, k in enumerate((6, 3)):
+        for encoder in (sm.RandK(k), sm.RandK(k, draw=sm.Balanced())):
+            assert sm.Client(run, "a", encoder).choice == number
+    for other in (sm.RandK(5), sm.RandK(6, shared=True), sm.TopK(6)):
+        with pytest.raises(sm.InvalidInput, match="none of the run's encoders"):
+            sm.Client(run, "a", other)
+
+
+def test_coordinates_of_a_planned_run_need_a_plan() -> None:
+    run = sm.Run(sm.named("rand-k-balanced", k=6), 24)
+    with pytest.raises(sm.InvalidInput, match="needs the node's slot"):
+        run.coordinates("a", 0)
+    with pytest.raises(sm.InvalidInput, match="plan is a"):
+        run.coordinates("a", 0, plan=sm.Server(run).plan("a"))  # type: ignore[arg-type]
+    found = [run.coordinates("a", 0, plan=Plan(slot, 4))[0] for slot in range(4)]
+    assert sorted(np.concatenate(found)) == list(range(24))

@@ -132,11 +132,26 @@ def test_who_was_not_asked_may_come_and_counts_as_one_that_draws_by_itself() -> 
     assert server.close_round().nodes == ("a", "b", "c", "f")
 
 
-def test_an_empty_cohort_leaves_everybody_without_a_slot() -> None:
+def test_an_empty_cohort_settles_nothing() -> None:
     server = sm.Server(RUN)
     play(server, "abc")
+    before = server.digest()
     assert server.plans([]) == {}
-    assert set(asked(server, "abc").values()) == {Plan()}
+    assert server.digest() == before
+    assert {plan.slot for plan in asked(server, "abc").values()} == {0, 1, 2}
+
+
+def test_who_sends_before_any_plan_was_given_is_refused_and_settles_nothing() -> None:
+    """Its tag holds no secret: anybody can make the plan of a node without a slot."""
+    server, elsewhere = sm.Server(RUN), sm.Server(RUN)
+    early = sm.Client(RUN, "early").encode(np.ones(RUN.dim), 0, elsewhere.plan("early"))
+    before = server.digest()
+    with pytest.raises(sm.WrongPlan, match=r"no plan yet; encode with plan=server\.plan\('early'\)"):
+        server.accept("early", early)
+    assert server.digest() == before
+    plans = server.plans(["a", "b", "c"])
+    assert {codec.unpack_plan(RUN, node, 0, plan).slot for node, plan in plans.items()} == {0, 1, 2}
+    server.accept("early", early)
 
 
 # --- each asks by itself --------------------------------------------------------------------------

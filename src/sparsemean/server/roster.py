@@ -82,7 +82,12 @@ class Roster:
         """What a payload of this node must follow in the open round or the last one; None where there are no plans."""
         if not self.run.planned:
             return None
-        return plan_of(node, self._slots() if round == self.round else self._closed_slots)
+        if round != self.round:
+            return plan_of(node, self._closed_slots)
+        if self.dealt is None and not self.run.nodes:
+            # Or whoever sends first, without a slot, would settle that nobody has one.
+            raise WrongPlan(f"round {round} has given no plan yet; encode with plan=server.plan({node!r})")
+        return plan_of(node, self._slots())
 
     def check_round(self, round: int) -> None:
         """Refuse rounds but the open one, and the one before it, whose payloads may come again."""

@@ -197,7 +197,9 @@ class Server:
 
         It stays the same until the round ends, also after a crash where there is a journal. The first call of ``plan``
         or ``plans`` settles who has a slot in the round: here the nodes that the run lists or, if it lists none, all
-        that were heard before. Whoever else asks draws independently in this round. Empty where the scheme needs none.
+        that were heard before, in the first round nobody. Whoever else asks draws independently in this round. Nodes
+        that never come again keep their slots idle, which costs balance: ``forget`` them, or ask a cohort with
+        ``plans``. Empty where the scheme needs no plan.
         """
         return self._plans([node], None)[node]
 
@@ -205,14 +207,15 @@ class Server:
         """The plan of each node that is asked to send in the open round; call it once, with all of them.
 
         The slots of the round are shared out among these nodes, so that the draw is balanced over exactly those who are
-        expected. If the slots are settled already (see ``plan``), they stay, and nodes without one draw independently.
+        expected. If the slots are settled already (see ``plan``), they stay, and nodes without one draw independently:
+        a node that is asked later in place of another has no slot.
         """
         if isinstance(nodes, str) or not isinstance(nodes, Iterable):
             raise InvalidInput(f"plans() takes the names of the nodes that are asked, got {nodes!r:.100}")
         asked = list(dict.fromkeys(map(node_name, nodes)))
         if self.run.planned and len(asked) > MAX_SLOTS:
             raise InvalidInput(f"a draw has up to {MAX_SLOTS} slots, got {len(asked)} nodes; ask fewer in a round")
-        return self._plans(asked, asked)
+        return self._plans(asked, asked) if asked else {}
 
     def _plans(self, nodes: Sequence[str], cohort: Sequence[str] | None) -> dict[str, bytes]:
         run, names = self.run, [node_name(node) for node in nodes]
