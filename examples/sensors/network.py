@@ -57,10 +57,12 @@ class Network:
             file.write_text(text)
         self.start("fusion", "server.py", *files, *options)
 
-    def kill(self, node: str) -> None:
-        """As a power cut does: kill -9, no goodbye."""
-        self.processes[node].kill()
-        self.processes[node].wait()
+    def kill(self, nodes: Sequence[str]) -> None:
+        """As a power cut does: kill -9, no goodbye, all at once."""
+        for node in nodes:
+            self.processes[node].kill()
+        for node in nodes:
+            self.processes[node].wait()
 
 
 class Mishaps:
@@ -79,8 +81,7 @@ class Mishaps:
     def happen(self, network: Network, round: int) -> str:
         """What was done, in words; nothing in most rounds."""
         if round == self.death and self.victims:
-            for node in self.victims:
-                network.kill(node)
+            network.kill(self.victims)
             return f"killed (-9): {' '.join(self.victims)}"
         if round == self.rebirth and self.victims:
             for node in self.victims:

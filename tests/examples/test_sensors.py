@@ -49,7 +49,7 @@ def run_example(folder: Path, *options: str) -> tuple[str, dict[str, Any]]:
     """What it prints and its data; it must leave neither a process of its group nor a temporary file."""
     temporary = folder / "tmp"
     temporary.mkdir()
-    sizes = f"--stations={STATIONS}", f"--rounds={ROUNDS}", f"--deaths={DEATHS}", "--deadline=1.5"
+    sizes = f"--stations={STATIONS}", f"--rounds={ROUNDS}", f"--deaths={DEATHS}", "--deadline=4"
     files = f"--out={folder / 'map.png'}", f"--data={folder / 'data.json'}"
     process = subprocess.Popen(
         [sys.executable, SENSORS / "fuse.py", *sizes, *files, *options],
