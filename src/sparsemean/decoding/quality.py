@@ -175,12 +175,12 @@ def quality(
     error, error_se = theory.estimated_error(
         moments, classes.least, (own.max(axis=0), _largest(cross)), weight, max(map(sum, nodes)), dim
     )
-    never_met = any(classes.slots) and bool(np.isnan(moments.r2).any())
+    never_meet = classes.pair_factors(summary.class_nodes[rows][:, alive]) == 0.0
     if len(rows) > 1 or any(classes.slots):
         pairs = _pairs(summary, classes)[:, :, alive]
         diagonal = np.diag_indices(len(rows))
         # Where nodes never meet, R2 is −R1 at worst: the bound of a class whose A2 is −1 then.
-        pairs[diagonal] = np.where(np.isnan(pairs[diagonal]), noise - energy, pairs[diagonal])
+        pairs[diagonal] = np.where(never_meet, noise - energy, pairs[diagonal])
         terms = np.sum(own * energy, axis=0) + np.sum(cross * pairs, axis=(0, 1))
         if len(rows) == 1:
             terms = _spread(summary, alive, classes, known, terms)
@@ -188,13 +188,14 @@ def quality(
     if any(classes.slots):
         error_se = math.nan  # its formula is that of independent draws
     correlation = None
-    if not never_met:
+    bound = bool(never_meet.any())
+    if not bound:
         norm = (summary.nodes[alive] / summary.weight[alive]) ** 2  # from w_i x_i to y_i = n w_i x_i / Σw
         r1, r2 = np.sum(energy - noise, axis=0), moments.r2
         factors = classes.one_factor(summary)[alive] if len(rows) == 1 else 1.0
         r2_se = float(np.sqrt(np.sum((norm / factors) ** 2 * theory.r2_variance(moments, classes.least))))
         correlation = Correlation(float(np.sum(norm * r1)), float(np.sum(norm * r2)), r2_se)
-    return Quality(_finite(error), _finite(error_se), _finite(rounding), correlation, feedback, never_met)
+    return Quality(_finite(error), _finite(error_se), _finite(rounding), correlation, feedback, bound)
 
 
 def _spread(

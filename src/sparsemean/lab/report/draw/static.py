@@ -83,7 +83,7 @@ class Sheet:
     panel: tuple[float, float]
 
     GAP = (0.55, 0.75)
-    LEFT, RIGHT, TITLE, LINE = 0.75, 0.15, 0.4, 0.21
+    LEFT, RIGHT, TITLE, LINE = 0.95, 0.15, 0.4, 0.21
 
     @property
     def width(self) -> float:
