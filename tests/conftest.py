@@ -14,6 +14,11 @@ settings.register_profile("deterministic", derandomize=True, deadline=None)
 settings.load_profile("deterministic")
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """One more than there are cores: the worker with the engines waits for their processes most of the time."""
+    return (os.cpu_count() or 1) + 1
+
+
 @pytest.fixture(scope="session")
 def data_dir() -> Path:
     """Folder of the large data sets: SPARSEMEAN_DATA, else ``shared/data`` beside the repository."""

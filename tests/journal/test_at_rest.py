@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 SOAK = Path(__file__).parent.parent.parent / "soak" / "at_rest.py"
-CHANGES = 200  # of each journal; the soak tries them all
+CHANGES = 100  # of each journal; the soak tries them all
 HOUR = 3600
 
 

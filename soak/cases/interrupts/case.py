@@ -81,7 +81,7 @@ class Case:
                 if self.way == "timer":
                     alarm.interrupt_in(self.delay, self.again)
                 elif self.way in HELPER:
-                    Helpers.tracer = tracer
+                    Helpers.follow(tracer)
                 else:
                     sys.settrace(tracer)
                 result = plan.move.play(server)

@@ -21,7 +21,6 @@ from pathlib import Path
 import numpy as np
 
 from cases.small import WHERE
-from sparsemean.server import uninterrupted
 
 from .alarm import Alarm
 from .case import Case
@@ -145,13 +144,11 @@ def _sweep(pipe: Connection, setting: Setting, choice: Choice) -> Found:
 
 def _cases(plan: Plan, choice: Choice, found: Found) -> Iterator[Case]:
     """Every interrupt of an operation."""
-    # Threads are traced only where that is the way, and then by new ones: CPython 3.11 loops for ever at the entry of a
-    # function in a traced thread while a signal waits for the main thread, and SIGALRM may come to any thread, which
-    # does not wake the main one.
+    # Threads are traced only where that is the way (``Tracer`` says why), and then by new ones: SIGALRM may come to any
+    # thread, which does not wake the main one.
     for way in sorted(choice.ways, key=HELPER.__contains__):
         if way in HELPER:
             threading.settrace(Helpers.trace)
-            uninterrupted._jobs.cache_clear()
         rng = np.random.default_rng((len(plan.name), choice.seed))
         if way == "timer":
             length = max(_seconds(plan), SHORTEST)
@@ -182,7 +179,7 @@ def _noted(plan: Plan, way: str) -> Tracer:
         server, _ = plan.begun()
         tracer = Tracer(way)
         if way in HELPER:
-            Helpers.tracer = tracer
+            Helpers.follow(tracer)
         else:
             sys.settrace(tracer)
         try:

@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from types import CodeType, FrameType
 from typing import Any
 
+from sparsemean.server import uninterrupted
+
 from .other_thread import HEAD_START, OTHER_THREAD
 from .places import ENTRY, Place, checks_of, regions_of, traced
 
@@ -109,6 +111,9 @@ class Tracer:
         return raised if self.way == "raise" else signalled
 
     def _interrupt_main(self) -> None:
+        # Nothing more is traced in this thread: CPython 3.11 loops for ever at the entry of a function in a traced
+        # thread while a signal waits for the main thread, which may have gone to sleep just before the signal came.
+        sys.settrace(None)
         for again in range(2 if self.way == "twice" else 1):
             with self.lock:
                 if not self.armed:
@@ -151,6 +156,12 @@ class Helpers:
     """Traces every thread but the main one, and that of ``Other``, with the tracer that is set at the time."""
 
     tracer: Tracer | None = None
+
+    @classmethod
+    def follow(cls, tracer: Tracer) -> None:
+        """Trace with this one, in a new thread for changes: one is traced only up to its first interrupt."""
+        uninterrupted._jobs.cache_clear()
+        cls.tracer = tracer
 
     @classmethod
     def trace(cls, frame: FrameType, event: str, argument: Any) -> Any:
