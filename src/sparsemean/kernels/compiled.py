@@ -15,8 +15,8 @@
 #
 # Hands. In a balanced draw the places of a slot come in many short runs, one for each hand. Where they start is
 # reckoned for all hands of the tile at once, in loops apart: the turns by additions, each from the last; the words in
-# lanes of 64 bits; the orders in lanes of 32. Then the runs are written, _RUN places at a time: those beyond a count
-# are written over by the next hand.
+# lanes of 64 bits; the orders in lanes of 32, since one by one their random bits would be branches that nobody can
+# predict. Then the runs are written, _RUN places at a time: those beyond a count are written over by the next hand.
 #
 # Addresses. Values and rows are passed as an array of addresses, and ``_view`` makes an array of one where it is
 # needed. numba would convert a list of arrays anew at every call, and compile anew for each length of a tuple of
@@ -57,6 +57,7 @@ from sparsemean.kernels.fit_sums import Fit
 from sparsemean.kernels.fold import Batch, Blend, Totals
 from sparsemean.kernels.hands import HALVES, ROUNDS, TURNED
 from sparsemean.kernels.jit import entry as _entry
+from sparsemean.kernels.jit import inlined as _inlined
 from sparsemean.kernels.jit import inner as _inner
 from sparsemean.kernels.jit import nb
 from sparsemean.kernels.parallel_map import parallel_map
@@ -64,7 +65,7 @@ from sparsemean.kernels.sample import RANKED, STRIDE, Sample
 
 _PART = 64  # tiles per call of a loop, however many threads there are
 _LANES = 64  # entries are drawn in multiples of this
-_RUN = 16  # places of a hand are written in multiples of this
+_RUN = 16  # hands are reckoned, and their places written, in multiples of this
 _DOUBLE, _BYTE = np.empty(0), np.empty(0, np.uint8)  # the types that ``_view`` reads where they are fixed
 
 
@@ -215,7 +216,7 @@ def _room(drawn: Sample) -> tuple[Array, Array, Array]:
     """Scratch memory of a thread: the chosen numbers within a tile, the words that shuffle it, and its hands."""
     # 16 bits wherever they suffice: all tiles but those of vectors beyond 2³⁶ coordinates.
     chosen = np.empty(drawn.size + _LANES, np.uint16 if drawn.size <= 1 << 16 else np.uint32)
-    hands = np.empty((4, drawn.size // drawn.hand if drawn.hand else 0), np.uint32)
+    hands = np.zeros((4, _padded(drawn.size // drawn.hand, _RUN) if drawn.hand else 0), np.uint32)
     return chosen, np.empty(RANKED, np.uint64), hands
 
 
@@ -688,7 +689,7 @@ def _place(prepared: _Prepared, tile: int) -> Any:
     )
 
 
-@_inner
+@_inlined
 def _draw(prepared: _Prepared, tile: int, room: Any) -> tuple[int, int]:
     """Draw a tile into ``room``: chosen[i] = walk(place i) for i < count; returns place on the wire and count."""
     x, draws, hands = room
@@ -699,7 +700,7 @@ def _draw(prepared: _Prepared, tile: int, room: Any) -> tuple[int, int]:
     m = min(prepared.size, prepared.dim - tile * prepared.size)
     w = prepared.w if m == prepared.size else _bits(m - 1)
     words = m if m <= RANKED else 2 + (48 + w - 1) // w  # ``shuffle_words``
-    padded = (count + _LANES - 1) // _LANES * _LANES
+    padded = _padded(count, _LANES)
     start = np.uint64(STRIDE * tile)
     for r in range(words):
         draws[r] = _word(prepared, start + np.uint64(r))
@@ -787,12 +788,12 @@ def _turns(hands: Array, prepared: _Prepared, tile: int, full: int) -> tuple[int
 def _runs(hands: Array, prepared: _Prepared, tile: int, full: int) -> None:
     """Turn and extra of each hand become the start of its run, modulo 2³², and its count."""
     starts, counts, low, high = hands[0], hands[1], hands[2], hands[3]
-    first = np.uint64((tile << prepared.w - prepared.v) + 1)
-    for h in range(full):  # apart, so that the vectors of the next loop have lanes of 32 bits
+    first, padded = np.uint64((tile << prepared.w - prepared.v) + 1), _padded(full, _RUN)
+    for h in range(padded):  # apart, so that the vectors of the next loop have lanes of 32 bits
         word = _drawn_word(prepared.hand_a, prepared.hand_b, first + np.uint64(h))
         low[h], high[h] = np.uint32(word), np.uint32(word >> np.uint64(32))
     slots, each = np.uint32(prepared.slots), np.uint32(prepared.each)
-    for h in range(full):
+    for h in range(padded):
         turn, extra = starts[h], counts[h]
         more = turn < extra
         place = _shuffled(
@@ -850,6 +851,12 @@ def _below(bound: int, w: int, prepared: _Prepared, start: Any) -> Any:
         if low < bound:
             return low
         start += np.uint64(1)
+
+
+@_inner
+def _padded(count: int, lanes: int) -> int:
+    """The least multiple of ``lanes`` from ``count`` on."""
+    return (count + lanes - 1) // lanes * lanes
 
 
 @_inner
