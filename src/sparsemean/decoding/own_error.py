@@ -14,13 +14,20 @@ import numpy.typing as npt
 from sparsemean._types import Doubles, Ints
 from sparsemean.decoding.summary import Summary
 from sparsemean.theory import CountLaw, FixedWeighting
-from sparsemean.theory.forms import CoordinateError, Form, inverse, plug_in_form, within_form
-from sparsemean.theory.gaps import blend_weight, expected_gap, noise_squares
+from sparsemean.theory.forms import CoordinateError, Form, actual_form, inverse, plug_in_form, within_form
+from sparsemean.theory.gaps import actual_gap, blend_weight, expected_gap, noise_squares
+from sparsemean.theory.intervals import log_interval
 from sparsemean.theory.polykays import FourthMoments, fourth_moments
 from sparsemean.theory.within import Decoding, decoding
 
 PAIRS = 30.0
 """Coordinates with two senders that a block must expect, for its estimates to be normalised by the counts that came."""
+
+INTERVAL_PAIRS = 10.0
+"""Such coordinates that all blocks together must expect, for an interval of the actual error to be stated."""
+
+ROUNDING = 1e-13
+"""An error below this part of what is estimated is that of floating-point numbers."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +58,8 @@ class OneClass:
         The mean variance that few bits add to a value, and its part of K2.
     fourth : FourthMoments
         NaN where the coordinates that keep power sums show nothing.
+    meetings : (blocks,) array
+        How many coordinates two or more nodes were expected to send.
     by_counts : (blocks,) array
         Whether estimates are normalised by the counts that came; else, where hardly two nodes meet, by their law.
     """
@@ -71,6 +80,7 @@ class OneClass:
     noise: Doubles
     noise_part: Doubles
     fourth: FourthMoments
+    meetings: Doubles
     by_counts: npt.NDArray[np.bool_]
 
     @staticmethod
@@ -110,7 +120,7 @@ class OneClass:
             *(share, laws, known, table.counts, number, means),
             *(np.array(nodes, np.float64), dim, values, met, within, k2, k11),
             *(noise, np.minimum(noise * inverse(k2), 1.0), _fourth(summary, alive, dim, r)),
-            (meetings >= PAIRS) & (met > 0),
+            *(meetings, (meetings >= PAIRS) & (met > 0)),
         )
 
     @property
@@ -136,6 +146,30 @@ class OneClass:
         rest = float(np.sum(scale**2 * found.square, where=~self.by_counts) - told)
         variance = float(np.sum(scale**2 * np.maximum(found.square, 0.0), where=self.by_counts)) + max(rest, 0.0)
         return scale * (found.value + rounding), variance * self._small_sample
+
+    def actual(self, T: Sequence[FixedWeighting], scale: Doubles) -> tuple[float, tuple[float, float] | None]:
+        """The squared error that the estimate has, and a 95 % interval; each block's is multiplied by ``scale``.
+
+        NaN where of some block nothing came; None where too few nodes meet for an interval, or all is rounding.
+        """
+        found = zip(self._decodings(T), self.laws, strict=True)
+        excess = np.stack([each.excess[_places(self.counts, law)] for each, law in found], axis=1)
+        form = actual_form(excess, self.n, self.m, self.number)
+        rounding = self.noise * np.sum(self.number * (1.0 + 2.0 * excess), axis=0) / self.n
+        values = form.of(np.where(self.met > 0, self.within, self.k2), self.means) + rounding
+        value = float(np.sum(np.where(self.values > 0, scale * values, math.nan)))
+        gap = actual_gap(form, excess, self.n, self.m, self.number, self.noise_part)
+        parts = scale**2 * self.fourth.values * gap.squares
+        known = scale**2 * np.sum(self.number * gap.at(self.k2, self.k11) ** 2, axis=0)
+        variance = float(np.sum(np.maximum(parts.sum(axis=0) - known, 0.0))) * self._small_sample
+        # The moments rest on few coordinates, where some are far larger than the others.
+        sizes = np.abs([parts[0] + parts[2], parts[1] + parts[3] + parts[4]])
+        rests_on = float(np.sum((sizes * inverse(sizes.sum())) ** 2 * self.fourth.concentration))
+        lonely = self.meetings.sum() < INTERVAL_PAIRS and np.any(self.n > 1)
+        rounded = max(value, math.sqrt(variance)) <= ROUNDING * float(np.sum(scale * self.means))
+        if lonely or rounded or not math.isfinite(value + variance + rests_on):
+            return value, None
+        return value, log_interval(value, variance, 2.0 * float(inverse(rests_on)) or math.inf)
 
     def pairs(self) -> tuple[Doubles, Doubles]:
         """R2 of the nodes' weighted vectors in each block, and its variance."""

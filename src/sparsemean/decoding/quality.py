@@ -31,8 +31,12 @@ class Quality:
         Its estimated error.
     error_se : float or None
         The standard error of that.
+    actual : float or None
+        Prediction of the squared error that the estimate really has.
+    interval : (float, float) or None
+        A 95 % interval for that.
     rounding : float or None
-        The part of it that few-bit values add.
+        The part of ``error`` that few-bit values add.
     correlation : Correlation or None
         R1 and R2 of the innovations.
     feedback : float
@@ -43,6 +47,8 @@ class Quality:
 
     error: float | None = None
     error_se: float | None = None
+    actual: float | None = None
+    interval: tuple[float, float] | None = None
     rounding: float | None = None
     correlation: Correlation | None = None
     feedback: float = 0.0
@@ -112,7 +118,9 @@ def _pairs(summary: Summary, classes: _Classes) -> Doubles:
     where two nodes of a class never meet.
     """
     rows, diagonal = list(classes.rows), np.diag_indices(len(classes.rows))
-    pairs = summary.products[np.ix_(rows, rows)]
+    assert summary.moments is not None
+    products = summary.products if summary.products.size else np.asarray(summary.moments.s2)[None, None]
+    pairs = products[np.ix_(rows, rows)]
     found, factors = pairs[diagonal] - summary.class_squares[rows], classes.pair_factors(summary.class_nodes[rows])
     # Not by dividing by 0: the two sums are added in different orders, and differ by rounding where nobody meets.
     pairs[diagonal] = np.divide(found, factors, out=np.full(found.shape, math.nan), where=factors > 0)
@@ -213,10 +221,14 @@ def quality(
     never_meet = classes.pair_factors(summary.class_nodes[rows][:, alive]) == 0.0
     bound = bool(never_meet.any())
     received = _one_class(summary, classes, before)
+    actual, interval = math.nan, None
     if received is not None:
-        terms, variance = received.expected(known, (received.n * received.share / weight) ** 2)
+        scale = (received.n * received.share / weight) ** 2
+        terms, variance = received.expected(known, scale)
         at_most = np.sum(own * energy + cross[0] * (noise - energy) + noise, axis=0) / weight**2
         error, error_se = float(np.sum(np.where(never_meet[0], at_most, terms))), math.sqrt(variance)
+        if not any(classes.slots):
+            actual, interval = received.actual(known, scale)
     else:
         # The standard error takes the largest coefficients and the smallest share: on the large side.
         coefficients = own.max(axis=0), _largest(cross)
@@ -238,7 +250,10 @@ def quality(
             r2, r2_variance = (each[alive] for each in _balanced_pairs(summary, classes))
         r2_se = float(np.sqrt(np.sum(norm**2 * r2_variance)))
         correlation = Correlation(float(np.sum(norm * r1)), float(np.sum(norm * r2)), r2_se)
-    return Quality(_finite(error), _finite(error_se), _finite(rounding), correlation, feedback, bound)
+    return Quality(
+        *(_finite(error), _finite(error_se), _finite(max(actual, 0.0)), interval),
+        *(_finite(rounding), correlation, feedback, bound),
+    )
 
 
 def _largest(cross: Doubles) -> Doubles:

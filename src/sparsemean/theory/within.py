@@ -47,7 +47,7 @@ def decoding(T: Weighting, law: CountLaw) -> Decoding:
         Of the nodes that came.
 
     >>> decoding("one", CountLaw(2, 0.5)).error
-    CoordinateError(on_spread=0.5, on_mean=0.5)
+    CoordinateError(on_spread=0.25, on_mean=0.5)
     """
     m = np.arange(1.0, law.n + 1.0)
     mean, excess = relative_deviations(inverse_weights(T, law, m)[0], law.count)

@@ -102,7 +102,7 @@ def estimate(reply: object, round: int, nodes: tuple[str, ...], size: int, most:
         raise ValueError(f"an Estimate whose counts are {_named(counts)}, not int32 ({size},)")
     if not np.all((counts >= 0) & (counts <= most)):
         raise ValueError(f"an Estimate whose counts leave 0 to {most}")
-    numbers = (reply.error, reply.error_se, reply.rounding)
+    numbers = (reply.error, reply.error_se, reply.rounding, reply.actual_error, *(reply.actual_error_interval or ()))
     if not all(number is None or isinstance(number, float) for number in numbers):
         raise ValueError("an Estimate whose errors are no numbers")
     if reply.correlation is not None and not isinstance(reply.correlation, sm.Correlation):
