@@ -1,4 +1,4 @@
-"""Assessment: how good an estimate is, and the correlation that adaptive decoders have learnt, block by block."""
+"""Assessment: how good an estimate is, and the correlation that earlier rounds showed, block by block."""
 
 from __future__ import annotations
 
@@ -29,9 +29,7 @@ class Assessment:
         return tuple(map(Belief, _known(self._correlation), self._shown(summary).tolist()))
 
     def _shown(self, summary: Summary) -> Doubles:
-        """The correlation that this round shows; as before where it does not tell, or no decoder asks for it."""
-        if not self._run.scheme.decoder.adapts:
-            return self._correlation
+        """The correlation that this round shows; as before where it does not tell."""
         shown = innovation_correlation(summary, self._run.class_shares)
         return self._correlation if shown is None else np.where(np.isnan(shown), self._correlation, shown)
 
@@ -39,7 +37,8 @@ class Assessment:
         """How good an estimate with these beliefs is; ``weight`` is the total that each block's mean is divided by."""
         decoder, nodes = self._run.scheme.decoder, summary.nodes.tolist()
         T = [decoder.T(known, n) for known, n in zip(beliefs, nodes, strict=True)]
-        return quality(summary, self._run.class_shares, T, weight, self._run.dim)
+        before = [known.before for known in beliefs]
+        return quality(summary, self._run.class_shares, T, before, weight, self._run.dim)
 
     def learn(self, beliefs: tuple[Belief, ...]) -> None:
         """The round is over: the correlation that it showed is what later rounds go by."""
