@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import sparsemean as sm
+from sparsemean.decoding import Ratio
 from sparsemean.memory import Nothing
 
 NAMES = [
@@ -27,6 +28,8 @@ NAMES = [
     "rand-k-hybrid",
     "rand-k-balanced",
     "rand-k-balanced-hybrid",
+    "rand-k-ratio",
+    "rand-k-balanced-ratio",
     "top-k",
     "top-k-spatial",
     "top-k-temporal",
@@ -45,6 +48,7 @@ def scheme_named(name: str, **options: Any) -> sm.Scheme:
     return sm.named(name, **given)
 
 
+RATIO = ("rand-k-ratio", "rand-k-balanced-ratio")
 SPATIAL = sm.Spatial("avg")
 untyped: Any = sm  # for arguments that are wrong on purpose
 INCOMPATIBLE: dict[str, tuple[Callable[[], object], str]] = {
@@ -60,6 +64,7 @@ INCOMPATIBLE: dict[str, tuple[Callable[[], object], str]] = {
         lambda: sm.Scheme(sm.Lazy(sm.RandK(2)), SPATIAL, sm.PerNode()),
         "decode with Mean",
     ),
+    "ratio of scaled values": (lambda: sm.Scheme(sm.Wangni(2), Ratio()), "Ratio needs samples of x itself"),
     "memory of scaled values": (lambda: sm.Scheme(sm.Wangni(2), memory=sm.PerNode()), "drop the memory"),
     "memory of two parts": (
         lambda: sm.Scheme(sm.Induced(sm.TopK(1), sm.RandK(1)), memory=sm.Shared()),
@@ -163,7 +168,7 @@ def test_every_name_is_a_scheme_of_either_kind_of_value(name):
         assert scheme == scheme_named(name, values=values)
         assert scheme.node_state == (name in ("error-feedback-top-k", "error-feedback-rand-k", "diana", "lag"))
         biased = ("top-k", "top-k-spatial", "top-k-temporal", "rtop-k", "error-feedback-top-k", "error-feedback-rand-k")
-        assert scheme.unbiased == (name not in (*biased, "lag", "rand-k-spatial-adaptive"))
+        assert scheme.unbiased == (name not in (*biased, "lag", "rand-k-spatial-adaptive", *RATIO))
 
 
 @pytest.mark.parametrize(

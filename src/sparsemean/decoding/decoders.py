@@ -48,6 +48,11 @@ class Decoder(ABC):
         return False
 
     @property
+    def weighs(self) -> bool:
+        """Whether it needs the weight that came at each coordinate, ``RoundTotals.sent_weight``."""
+        return False
+
+    @property
     def adapts(self) -> bool:
         """Whether it takes the correlation from what arrives, for which nodes must sample uniformly."""
         return False
