@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sparsemean.decoding import Decoder, Mean, Ratio, Spatial
+from sparsemean.decoding import Decoder, Mean, Ratio, Shrunk, Spatial
 from sparsemean.encoders import (
     Difference,
     Encoder,
@@ -90,6 +90,10 @@ class Scheme:
             raise IncompatibleScheme(
                 "a decoder that learns the correlation needs nodes that sample uniformly; use RandK, or a fixed ratio"
             )
+        if self.decoder.shrinks is not None and remembers.feedback > 0:
+            raise IncompatibleScheme(
+                f"{self.memory!r} remembers the estimate, which {decoder} makes smaller; use memory=SharedStable()"
+            )
         if self.decoder.reweights and sends.skips:
             raise IncompatibleScheme(
                 f"{decoder} counts who sent a coordinate, and Lazy nodes may skip; decode with Mean"
@@ -143,6 +147,10 @@ _NAMED: dict[str, Callable[..., Scheme]] = {
     "rand-k-balanced": lambda k, values: Scheme(_sample(k, Balanced()), Spatial("learned"), values=values),
     "rand-k-balanced-hybrid": lambda k, values: Scheme(
         _sample(k, Balanced()), Spatial("learned"), Hybrid(), values=values
+    ),
+    "rand-k-hybrid-shrunk": lambda k, values: Scheme(_sample(k), Shrunk(Spatial("learned")), Hybrid(), values=values),
+    "rand-k-balanced-hybrid-shrunk": lambda k, values: Scheme(
+        _sample(k, Balanced()), Shrunk(Spatial("learned")), Hybrid(), values=values
     ),
     "rand-k-ratio": lambda k, values: Scheme(_sample(k), Ratio(), values=values),
     "rand-k-balanced-ratio": lambda k, values: Scheme(_sample(k, Balanced()), Ratio(), values=values),

@@ -2,6 +2,7 @@
 
 from sparsemean.decoding.decoders import Belief, Decoder, Mean, Spatial
 from sparsemean.decoding.ratio import Ratio
+from sparsemean.decoding.shrunk import Shrunk
 from sparsemean.decoding.totals import RoundTotals
 
-__all__ = ["Belief", "Decoder", "Mean", "Ratio", "RoundTotals", "Spatial"]
+__all__ = ["Belief", "Decoder", "Mean", "Ratio", "RoundTotals", "Shrunk", "Spatial"]

@@ -9,8 +9,8 @@ from sparsemean.lab.compare.comparison import Comparison, Result
 from sparsemean.lab.compare.correlation import VectorCorrelation
 
 ORACLE = "rand-k-spatial-opt"
-OTHER_USE = ("-ratio",)
-"""Endings of names of schemes that are made for something else than equal weights."""
+OTHER_USE = ("-ratio", "-shrunk")
+"""Endings of names of schemes that are made for something else: unequal weights, and monitoring alone."""
 EXACT_ENOUGH = 1e-10
 SIMILAR = 0.1
 """R2/R1 over n from which on vectors have something in common."""
