@@ -78,7 +78,7 @@ class Estimate:
     error : float or None
         Estimate of the *expected* squared error E‖mean − truth‖² from what arrived, without bias, so that it can be
         negative. With a decoder that adapts to the round itself (``Spatial("estimated")``) it is a little low. None
-        where no formula holds (biased or pre-scaled encoders).
+        where no formula holds (biased or pre-scaled encoders, ``Ratio``).
     error_se : float or None
         Standard error of ``error``, as an estimate of the expected squared error: ``error`` ± ``error_se``. How far the
         round itself is off, ``actual_error_interval`` tells. None where it is not known: for balanced draws, for

@@ -119,12 +119,11 @@ class Rounds(ABC):
 
 def assessed(roster: Roster, assessment: Assessment, kind: Kind, summary: Summary) -> Prepared:
     """The open round as its summary shows it; innovation and counts are still missing."""
-    beliefs = assessment.beliefs(summary)
     if kind == "skip":
-        return Prepared(kind, summary, Quality(), beliefs, {})
+        return Prepared(kind, summary, Quality(), assessment.beliefs(summary), {})
     weights = roster.weights()
-    total = np.sum(list(weights.values()), axis=0)
-    return Prepared(kind, summary, assessment.quality(summary, beliefs, total), beliefs, weights)
+    beliefs, quality = assessment.assess(summary, np.sum(list(weights.values()), axis=0))
+    return Prepared(kind, summary, quality, beliefs, weights)
 
 
 def concluded(

@@ -275,8 +275,39 @@ def test_lost_accuracy_speaks_against_balance(tmp_path):
         assert judged(tmp_path, "balanced-logistic")["verdict"] == expected
 
 
+@pytest.mark.parametrize(
+    ("shrunk", "stated", "expected"),
+    [(0.8, 0.8, "reproduced"), (0.9, 0.9, "partly"), (0.8, 0.7, "partly"), (0.9, 0.8, "not reproduced")],
+)
+def test_shrinking_wants_less_error_and_an_honest_statement(tmp_path, shrunk: float, stated: float, expected: str):
+    rows = rounds(0.75, 31, "weather", ("stations",))
+    small = [
+        {**row, "scheme": f"{row['scheme']}-shrunk"}
+        | {
+            "error": stated * number(row["mse"]),
+            "mse": shrunk * number(row["mse"]),
+            "nmse": shrunk * number(row["nmse"]),
+        }
+        for row in rows
+    ]
+    write(tmp_path, "designed-weather", [*rows, *small])
+    assert judged(tmp_path, "shrunk-weather")["verdict"] == expected
+
+
+@pytest.mark.parametrize(("error", "accuracy", "expected"), [(0.2, 0.75, "reproduced"), (0.2, 0.78, "partly")])
+def test_shrinking_wants_training_to_suffer(tmp_path, error: float, accuracy: float, expected: str):
+    rows = rounds(1.0, 9, "fashion-mnist", ("iid",), **{"rand-k-hybrid": {"test_accuracy": 0.79}})
+    small = [
+        {**row, "scheme": "rand-k-hybrid-shrunk", "mse": error, "test_accuracy": accuracy}
+        for row in rows
+        if row["scheme"] == "rand-k-hybrid"
+    ]
+    write(tmp_path, "designed-batches", [*rows, *small])
+    assert judged(tmp_path, "shrunk-training")["verdict"] == expected
+
+
 @pytest.mark.parametrize("figure", ["designed-power", "designed-kmeans", "designed-logistic", "designed-batches"])
 def test_digits_judge_no_claim_about_other_data(tmp_path, figure: str):
     write(tmp_path, figure, rounds(1e-9, 40, "digits"))
-    claims = [row for row in read_table(judge_all(tmp_path)) if row["name"].startswith("balanced-")]
+    claims = [row for row in read_table(judge_all(tmp_path)) if row["name"].startswith(("balanced-", "shrunk-"))]
     assert {row["verdict"] for row in claims} == {"not run"}

@@ -6,7 +6,16 @@ from dataclasses import replace
 
 from sparsemean.lab.experiments.catalogue.correlation import STATIONS
 from sparsemean.lab.experiments.catalogue.learning import SPLITS, kmeans_setting, logistic_setting, power_setting
-from sparsemean.lab.experiments.catalogue.schemes import BALANCED, BALANCED_HYBRID, HYBRID, OPT, PLAIN, UNBIASED
+from sparsemean.lab.experiments.catalogue.schemes import (
+    BALANCED,
+    BALANCED_HYBRID,
+    BALANCED_SHRUNK,
+    HYBRID,
+    OPT,
+    PLAIN,
+    SHRUNK,
+    UNBIASED,
+)
 from sparsemean.lab.experiments.catalogue.size import ExperimentSize
 from sparsemean.lab.experiments.setting import EXACT, Setting
 
@@ -84,7 +93,7 @@ def designed_weather(size: ExperimentSize, seed: int) -> list[Setting]:
         Setting("designed-weather", "stream", "weather", scheme, share, own, 31, "stations", STATIONS)
         for own in seeds
         for share in (0.1, 0.2)
-        for scheme in (PLAIN, BALANCED, HYBRID, BALANCED_HYBRID)
+        for scheme in (PLAIN, BALANCED, HYBRID, BALANCED_HYBRID, SHRUNK, BALANCED_SHRUNK)
     ]
 
 
@@ -96,9 +105,12 @@ def designed_logistic(size: ExperimentSize, seed: int) -> list[Setting]:
 
 
 def designed_batches(size: ExperimentSize, seed: int) -> list[Setting]:
-    """Stochastic gradients of small batches, which have little in common after the first rounds."""
+    """Stochastic gradients of small batches, which have little in common after the first rounds.
+
+    Shrunk ones show why these are not for training.
+    """
     options = (("rate", RATE), ("loss_rows", size.loss_rows), ("batch", BATCH))
-    schemes = (PLAIN, BALANCED, HYBRID, BALANCED_HYBRID)
+    schemes = (PLAIN, BALANCED, HYBRID, BALANCED_HYBRID, SHRUNK)
     return [
         replace(
             logistic_setting(size, seed, scheme, share, "designed-batches"),
