@@ -81,8 +81,8 @@ class Estimate:
         where no formula holds (biased or pre-scaled encoders, ``Ratio``).
     error_se : float or None
         Standard error of ``error``, as an estimate of the expected squared error: ``error`` ± ``error_se``. How far the
-        round itself is off, ``actual_error_interval`` tells. None where it is not known: for balanced draws, for
-        bounds, and where a single value was sent.
+        round itself is off, ``actual_error_interval`` tells. None where it is not known: for
+        bounds, where a single value was sent, and for balanced draws of nodes with several k.
     correlation : Correlation or None
         R1, R2 and their ratio, estimated from what arrived.
     rounding : float or None
@@ -93,8 +93,7 @@ class Estimate:
         The bound is (1/p) R1/n², far too large for similar nodes.
     actual_error : float or None
         Prediction of the *actual* squared error ‖mean − truth‖² of this round, given how many nodes sent each
-        coordinate; at least 0. None with nodes of several k, for balanced draws, for bounds, and where nothing came of
-        some block.
+        coordinate; at least 0. None with nodes of several k, for bounds, and where nothing came of some block.
     actual_error_interval : (float, float) or None
         A 95 % interval for the actual squared error. None likewise, and where fewer than about ten coordinates were
         expected from two nodes or more (but for a single node), where a single value was sent, and where the error is

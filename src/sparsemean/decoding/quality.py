@@ -209,51 +209,57 @@ def quality(
     if not shares or summary.moments is None or len(known) < np.count_nonzero(alive):
         return Quality()
     classes = _Classes.of(summary, shares)
-    moments, weight = _unbiased(summary.moments, summary, classes).where(alive), weight[alive]
-    rows = list(classes.rows)
+    rows, weight = list(classes.rows), weight[alive]
     nodes = [tuple(column) for column in summary.class_nodes[rows].T[alive].tolist()]
     found = [_coefficients(t, n, classes) for t, n in zip(known, nodes, strict=True)]
     own, cross = np.stack([a for a, _ in found], axis=-1), np.stack([b for _, b in found], axis=-1)
     p = np.array(classes.shares)[:, None]
     noise, energy = p * summary.class_noise[rows][:, alive], p * summary.class_squares[rows][:, alive]
-    rounding = float(np.sum((own + 1.0) * noise / weight**2))
-    feedback = max(_feedback(t, n, classes) for t, n in zip(known, nodes, strict=True))
     never_meet = classes.pair_factors(summary.class_nodes[rows][:, alive]) == 0.0
-    bound = bool(never_meet.any())
-    received = _one_class(summary, classes, before)
+    bound, received = bool(never_meet.any()), _one_class(summary, classes, before)
     actual, interval = math.nan, None
     if received is not None:
         scale = (received.n * received.share / weight) ** 2
         terms, variance = received.expected(known, scale)
-        at_most = np.sum(own * energy + cross[0] * (noise - energy) + noise, axis=0) / weight**2
+        at_most = (own * energy + cross[0] * (noise - energy) + noise)[0] / weight**2
         error, error_se = float(np.sum(np.where(never_meet[0], at_most, terms))), math.sqrt(variance)
-        if not any(classes.slots):
+        if not bound:
             actual, interval = received.actual(known, scale)
     else:
-        # The standard error takes the largest coefficients and the smallest share: on the large side.
-        coefficients = own.max(axis=0), _largest(cross)
-        _, error_se = theory.estimated_error(moments, classes.least, coefficients, weight, max(map(sum, nodes)), dim)
         pairs = _pairs(summary, classes)[:, :, alive]
         diagonal = np.diag_indices(len(rows))
         # Where nodes never meet, R2 is −R1 at worst: the bound of a class whose A2 is −1 then.
         pairs[diagonal] = np.where(never_meet, noise - energy, pairs[diagonal])
         terms = np.sum(own * energy + noise, axis=0) + np.sum(cross * pairs, axis=(0, 1))
-        error = float(np.sum(terms / weight**2))
-    if any(classes.slots):
-        error_se = math.nan  # its formula is that of independent draws
-    correlation = None
-    if not bound:
-        norm = (summary.nodes[alive] / summary.weight[alive]) ** 2  # from w_i x_i to y_i = n w_i x_i / Σw
-        r1, r2 = np.sum(energy - noise, axis=0), moments.r2
-        r2_variance = theory.r2_variance(moments, classes.least)
-        if len(rows) == 1 and any(classes.slots):
-            r2, r2_variance = (each[alive] for each in _balanced_pairs(summary, classes))
-        r2_se = float(np.sqrt(np.sum(norm**2 * r2_variance)))
-        correlation = Correlation(float(np.sum(norm * r1)), float(np.sum(norm * r2)), r2_se)
+        error, error_se = float(np.sum(terms / weight**2)), math.nan
+        if not any(classes.slots):  # of independent draws; with the largest coefficients and the smallest share
+            largest = own.max(axis=0), _largest(cross)
+            moments = summary.moments.where(alive)
+            _, error_se = theory.estimated_error(moments, classes.least, largest, weight, max(map(sum, nodes)), dim)
     return Quality(
-        *(_finite(error), _finite(error_se), _finite(max(actual, 0.0)), interval),
-        *(_finite(rounding), correlation, feedback, bound),
+        error=_finite(error),
+        error_se=None if bound else _finite(error_se),
+        actual=_finite(max(actual, 0.0)),
+        interval=interval,
+        rounding=_finite(float(np.sum((own + 1.0) * noise / weight**2))),
+        correlation=None if bound else _correlation(summary, classes, np.sum(energy - noise, axis=0)),
+        feedback=max(_feedback(t, n, classes) for t, n in zip(known, nodes, strict=True)),
+        bound=bound,
     )
+
+
+def _correlation(summary: Summary, classes: _Classes, r1: Doubles) -> Correlation:
+    """R1 and R2 of y_i = n w_i x_i/Σw, where ``r1`` is R1 of w_i x_i in each block that has a weight."""
+    assert summary.moments is not None
+    alive = summary.weight > 0
+    if len(classes.rows) == 1 and any(classes.slots):
+        r2, variance = _balanced_pairs(summary, classes)
+    else:
+        moments = _unbiased(summary.moments, summary, classes)
+        r2, variance = np.asarray(moments.r2), np.asarray(theory.r2_variance(moments, classes.least))
+    norm = (summary.nodes[alive] / summary.weight[alive]) ** 2
+    r2_se = float(np.sqrt(np.sum(norm**2 * variance[alive])))
+    return Correlation(float(np.sum(norm * r1)), float(np.sum(norm * r2[alive])), r2_se)
 
 
 def _largest(cross: Doubles) -> Doubles:
