@@ -64,7 +64,7 @@ class ByHand:
         plan = server._rounds.roster.plan(node, server.round)
         return pieces(self.sharding.run, self.sharding.bounds, entry(server, node, blob, weight), plan)
 
-    def deal(self, round: int, nodes: Sequence[str]) -> None:
+    def deal(self, round: int, nodes: list[str] | int) -> None:
         for shard in self.shards:
             for _ in range(self.times):
                 shard.deal(self.sequence, round, nodes)

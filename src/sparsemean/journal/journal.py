@@ -193,9 +193,9 @@ class Journal:
             self._log.add(Record(self._sequence + 1, "forget", round, node))
         self._appended(1, self._durable_accepts)
 
-    def deal(self, round: int, nodes: Sequence[str]) -> None:
-        """Append which nodes have the slots of the round."""
-        names = json.dumps(list(nodes)).encode()
+    def deal(self, round: int, terms: list[str] | int) -> None:
+        """Append which nodes have the slots of the round, or the ratio by which the epoch goes on in it."""
+        names = json.dumps(terms).encode()
         with self._log.change(self._durable_accepts):
             self._log.add(Record(self._sequence + 1, "deal", round, payload=names))
         self._appended(1, self._durable_accepts)

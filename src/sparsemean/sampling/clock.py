@@ -8,6 +8,7 @@ alone.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -87,6 +88,19 @@ def clock(dim: int, k: int, ratios: bytes) -> Clock:
         left -= r_u
     before = left + scheduled[-1] if scheduled else dim
     return Clock(dim, k, began, tuple(scheduled), before, heads if k == 1 and scheduled else 0)
+
+
+def rest(now: Clock, ratio: int) -> Iterator[Clock]:
+    """The clocks of the coming rounds, until U is empty, if they all go by this ratio.
+
+    >>> [later.unscheduled for later in rest(clock(10, 4, b""), 16)]
+    [6, 4, 2, 1]
+    """
+    left = now.left
+    while left:
+        r_u, heads = _shared_out(now.dim, now.k, left, ratio)
+        yield now._replace(scheduled=(r_u,), unscheduled=left, heads=heads)
+        left -= r_u
 
 
 def _shared_out(dim: int, k: int, u: int, ratio: int) -> tuple[int, int]:

@@ -4,17 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from sparsemean._types import Doubles
 from sparsemean.codec import next_basis
+from sparsemean.decoding.summary import Summary
 from sparsemean.errors import ConflictingPayload, OutOfStep, TooFewNodes, WrongPlan, WrongRound
 from sparsemean.payload import Payload
 from sparsemean.results import Receipt
 from sparsemean.run import Run
-from sparsemean.sampling import MAX_SLOTS, Plan, plan_of
+from sparsemean.sampling import MAX_SLOTS, Clock, Plan, plan_of
+from sparsemean.server.epoch_control import EpochControl
 from sparsemean.state_tree import Tree, array_in, branch, names_in
+
+Dealt: TypeAlias = list[str] | int
+"""Terms of a round as they are dealt and written down: who has the slots, in their order; or the ratio, in sixteenths,
+by which the epoch that is on goes on."""
+
+
+class Terms(NamedTuple):
+    """What the nodes of a round go by; ``plan_of`` makes each node's plan of it."""
+
+    slots: dict[str, int]
+    epoch: int | None = None
+    ratios: bytes = b""
+
+    def with_ratio(self, ratio: int) -> Terms:
+        """The terms of the next round of the epoch."""
+        if self.epoch is None:
+            raise ValueError("no epoch is on that could go on")
+        return self._replace(ratios=self.ratios + bytes([ratio]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +78,12 @@ class Roster:
         self.round = round
         self.accepted: dict[str, Acceptance] = {}
         self.known: dict[str, Doubles] = {}  # last weights, those heard longest ago first
-        self.dealt: dict[str, int] | None = None  # slots of the open round, once the server has given any
+        self.dealt: Dealt | None = None  # in the open round, once the server has given any plan
+        self._terms = Terms({})  # dealt last: those of the open round, if it has any
+        self._control = EpochControl(run) if run.epochs is not None else None
         self._basis: dict[str, int] = {}
         self._closed: dict[str, Acceptance] = {}
-        self._closed_slots: dict[str, int] = {}
+        self._closed_terms = Terms({})
 
     def cohort(self) -> list[str]:
         """Who shares the slots of the open round where nobody says: the run's list of nodes, else all nodes heard."""
@@ -71,23 +94,51 @@ class Roster:
         """Whether the slots of the open round are fixed: some were given, or a payload came that goes by the list."""
         return self.dealt is not None or bool(self.accepted)
 
-    def deal(self, nodes: Sequence[str]) -> None:
-        """Fix the slots of the open round: one for each of these nodes."""
-        self.dealt = {node: slot for slot, node in enumerate(nodes)}
+    def next_deal(self, nodes: Sequence[str] | None) -> Dealt:
+        """What to deal in the open round, where these nodes are asked, or nobody says who is (``cohort``)."""
+        if self._control is not None and self._terms.epoch is not None and self._control.goes_on(self._terms.ratios):
+            return self._control.ratio
+        return self.cohort() if nodes is None else list(nodes)
 
-    def _slots(self) -> dict[str, int]:
-        return self.run.slots if self.dealt is None else self.dealt
+    def deal(self, terms: Dealt) -> None:
+        """Fix what nodes go by in the open round: a slot for each of these, or the epoch goes on with this ratio."""
+        if isinstance(terms, int):
+            self._terms = self._terms.with_ratio(terms)
+            self.dealt = terms
+        else:
+            epoch = None if self._control is None else self.round
+            self._terms = Terms({node: slot for slot, node in enumerate(terms)}, epoch)
+            self.dealt = list(terms)
+
+    def _open_terms(self) -> Terms:
+        if self.dealt is not None:
+            return self._terms
+        return Terms(self.run.slots, None if self._control is None else self.round)
+
+    @property
+    def in_epoch(self) -> bool:
+        """Whether an epoch is on, which may go on."""
+        return self._terms.epoch is not None
+
+    def clocks(self) -> tuple[Clock, ...]:
+        """Where the nodes of each encoder are in the epoch, in the open round; empty where there are no epochs."""
+        return () if self._control is None else self._control.clocks(self._open_terms().ratios)
+
+    def learn(self, summary: Summary) -> None:
+        """Learn from the open round, which is about to end, how the epoch is to go on."""
+        if self._control is not None:
+            self._control.learn(summary, self._open_terms().ratios)
 
     def plan(self, node: str, round: int) -> Plan | None:
         """What a payload of this node must follow in the open round or the last one; None where there are no plans."""
         if not self.run.planned:
             return None
         if round != self.round:
-            return plan_of(node, self._closed_slots)
+            return plan_of(node, *self._closed_terms)
         if self.dealt is None and not self.run.nodes:
             # Or whoever sends first, without a slot, would settle that nobody has one.
             raise WrongPlan(f"round {round} has given no plan yet; encode with plan=server.plan({node!r})")
-        return plan_of(node, self._slots())
+        return plan_of(node, *self._open_terms())
 
     def check_round(self, round: int) -> None:
         """Refuse rounds but the open one, and the one before it, whose payloads may come again."""
@@ -162,7 +213,7 @@ class Roster:
         if self.run.in_step:
             self._basis.update({node: accepted.basis for node, accepted in self.accepted.items()})
         self._closed, self.accepted = self.accepted, {}
-        self._closed_slots, self.dealt = self._slots(), None
+        self._closed_terms, self.dealt = self._open_terms(), None
         self.round += 1
 
     def forget(self, node: str) -> None:
@@ -188,7 +239,18 @@ class Roster:
                 "weights": self._stacked({accepted.receipt.node: accepted.weight for accepted in closed}),
                 "numbers": np.array([(accepted.bytes, accepted.basis) for accepted in closed], np.int64),
             },
-            **({"slots": list(self._closed_slots)} if self.run.planned else {}),
+            **({"slots": list(self._closed_terms.slots)} if self.run.planned else {}),
+            **({} if self._control is None else {"epoch": self._epoch_state(self._control)}),
+        }
+
+    def _epoch_state(self, control: EpochControl) -> Tree:
+        last = self._terms
+        return {
+            "began": -1 if last.epoch is None else last.epoch,
+            "slots": list(last.slots),
+            "ratios": np.frombuffer(last.ratios, np.uint8),
+            "closed": self._closed_terms == last,  # else nobody had a plan in the last round
+            "control": control.state(),
         }
 
     def restore(self, state: Tree) -> None:
@@ -206,13 +268,26 @@ class Roster:
             strict=True,
         )
         self.dealt = None
-        self._closed_slots = {}
+        self._closed_terms = Terms({})
         if self.run.planned:
-            self._closed_slots = {node: slot for slot, node in enumerate(names_in(state, "slots"))}
+            self._closed_terms = Terms({node: slot for slot, node in enumerate(names_in(state, "slots"))})
+        if self._control is not None:
+            self._restore_epoch(branch(state, "epoch"), self._control)
         self._closed = {
             node: Acceptance(Receipt(node, round - 1, digest), weight, *numbers)
             for node, digest, weight, numbers in rows
         }
+
+    def _restore_epoch(self, state: Tree, control: EpochControl) -> None:
+        began, closed = branch(state, "began"), branch(state, "closed")
+        if not isinstance(began, int) or not -1 <= began < self.round:
+            raise ValueError("an epoch begins in a round that is over")
+        slots = {node: slot for slot, node in enumerate(names_in(state, "slots"))}
+        ratios = array_in(state, "ratios").tobytes()
+        plan_of("", slots, None if began < 0 else began, ratios)  # refuses ratios that cannot be
+        self._terms = Terms(slots, None if began < 0 else began, ratios)
+        self._closed_terms = self._terms if closed else Terms(self._closed_terms.slots, self.round - 1)
+        control.restore(state, "control")
 
     def _stacked(self, weights: Mapping[str, Doubles]) -> Doubles:
         return np.array(list(weights.values()), np.float64).reshape(len(weights), len(self.run.blocks))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal
 
@@ -15,7 +15,7 @@ from sparsemean.decoding.quality import Quality
 from sparsemean.decoding.summary import Summary
 from sparsemean.results import Estimate
 from sparsemean.server.assessment import Assessment
-from sparsemean.server.roster import Roster, Submission
+from sparsemean.server.roster import Dealt, Roster, Submission
 
 Kind = Literal["close", "skip"]
 
@@ -81,8 +81,8 @@ class Rounds(ABC):
         """Accept payloads that are no duplicates: all, or none and a ``JournalError``."""
 
     @abstractmethod
-    def deal(self, nodes: Sequence[str]) -> None:
-        """Fix the slots of the open round: one for each of these nodes."""
+    def deal(self, terms: Dealt) -> None:
+        """Fix what nodes go by in the open round; ``Roster.next_deal`` has the terms."""
 
     @abstractmethod
     def prepare(self, kind: Kind) -> Prepared:
@@ -122,7 +122,8 @@ def assessed(roster: Roster, assessment: Assessment, kind: Kind, summary: Summar
     if kind == "skip":
         return Prepared(kind, summary, Quality(), assessment.beliefs(summary), {})
     weights = roster.weights()
-    beliefs, quality = assessment.assess(summary, np.sum(list(weights.values()), axis=0))
+    total = np.sum(list(weights.values()), axis=0)
+    beliefs, quality = assessment.assess(summary, total, roster.clocks())
     return Prepared(kind, summary, quality, beliefs, weights)
 
 
@@ -147,6 +148,7 @@ def concluded(
         warning = assessment.divergence(prepared.quality)
         estimate = _estimate(roster, prepared.quality, *result)
     assessment.learn(prepared.beliefs)
+    roster.learn(prepared.summary)
     forgotten = roster.hear(most_nodes)
     for node in forgotten:
         roster.forget(node)

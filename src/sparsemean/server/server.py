@@ -199,7 +199,8 @@ class Server:
         or ``plans`` settles who has a slot in the round: here the nodes that the run lists or, if it lists none, all
         that were heard before, in the first round nobody. Whoever else asks draws independently in this round. Nodes
         that never come again keep their slots idle, which costs balance: ``forget`` them, or ask a cohort with
-        ``plans``. Empty where the scheme needs no plan.
+        ``plans``. With ``Epochs()`` slots are settled when an epoch begins, and stay until the next one does; the plan
+        of every round also says where the epoch is. Empty where the scheme needs no plan.
         """
         return self._plans([node], None)[node]
 
@@ -225,7 +226,7 @@ class Server:
         def planned() -> dict[str, bytes]:
             roster = self._rounds.ready()
             if self._undealt(roster):
-                self._rounds.deal(roster.cohort() if cohort is None else cohort)
+                self._rounds.deal(roster.next_deal(cohort))
             roster = self._rounds.roster
             terms = {node: roster.plan(node, roster.round) for node in names}
             return {node: pack_plan(run, node, roster.round, plan) for node, plan in terms.items() if plan is not None}
@@ -325,7 +326,7 @@ class Server:
             try:
                 if new and self._undealt(self._rounds.roster):
                     # The payloads go by the run's list: noted, since after a crash the run may come with another.
-                    self._rounds.deal(self.run.nodes)
+                    self._rounds.deal(list(self.run.nodes))
                 self._rounds.accept(new.values())
             except JournalError as failure:  # nothing has changed
                 answers = [

@@ -12,7 +12,8 @@ from sparsemean.decoding.summary import Summary
 from sparsemean.integrations.ray.pieces import UNCHANGED, Piece, Sent
 from sparsemean.integrations.ray.round_end import RoundEnd, check_summary, is_whole
 from sparsemean.payload import Payload
-from sparsemean.server.roster import Acceptance, Roster
+from sparsemean.sampling.clock import LEAST_RATIO, MOST_RATIO
+from sparsemean.server.roster import Acceptance, Dealt, Roster
 
 MOST = (1 << 63) - 1  # what a journal has room for
 
@@ -104,8 +105,10 @@ def _check_sent(sent: object, whose: str, fixed: bool, most: int, dtype: np.dtyp
         raise sm.MalformedPayload(f"{whose} lists coordinates out of order, or beyond [{lo}, {hi})")
 
 
-def names_dealt(given: object) -> list[str]:
-    """The nodes that have slots, in the order of these."""
+def terms_dealt(given: object, in_epoch: bool) -> Dealt:
+    """The nodes that have slots, in the order of these; or, ``in_epoch``, the ratio by which the epoch goes on."""
+    if in_epoch and isinstance(given, int) and is_whole(given, LEAST_RATIO, MOST_RATIO):
+        return given
     if not isinstance(given, list | tuple) or not all(isinstance(name, str) and name for name in given):
         raise sm.InvalidInput(f"slots are dealt to a list of names, got {given!r:.100}")
     if len(set(given)) < len(given):

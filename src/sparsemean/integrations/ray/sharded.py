@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 
 import sparsemean as sm
@@ -15,7 +15,7 @@ from sparsemean.integrations.ray.shards import Shards
 from sparsemean.server.assessment import Assessment
 from sparsemean.server.fingerprint import fingerprint
 from sparsemean.server.local import Entry
-from sparsemean.server.roster import Roster, Submission
+from sparsemean.server.roster import Dealt, Roster, Submission
 from sparsemean.server.rounds import Kind, Prepared, Rounds, assessed, concluded
 
 
@@ -93,10 +93,10 @@ class ShardedRounds(Rounds):
             for entry in entries:
                 self.roster.accepted[entry.acceptance.receipt.node] = entry.acceptance
 
-    def deal(self, nodes: Sequence[str]) -> None:
+    def deal(self, terms: Dealt) -> None:
         with self._asking() as shards:
-            shards.deal(self.roster.round, nodes)
-            self.roster.deal(nodes)
+            shards.deal(self.roster.round, terms)
+            self.roster.deal(terms)
 
     def prepare(self, kind: Kind) -> Prepared:
         with self._asking() as shards:
