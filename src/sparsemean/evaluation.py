@@ -58,12 +58,13 @@ def exact_error(
     """E‖estimate − mean‖² of the coming round, given what the server remembers (Theorems 1 and 3).
 
     Over the draw of coordinates alone: what few-bit values add is ``Estimate.rounding``. ``classes`` says which of the
-    run's shares each node has; with a balanced draw these nodes share its slots. None where no formula holds.
+    run's shares each node has; with a balanced draw these nodes share its slots. None where no formula holds, and
+    with epochs, whose error depends on who has sent what already.
     """
     run = server.run
     sends, (layout, *_), decoder = run.scheme.encoder.facts, run.layout, run.scheme.decoder
     one_sample = layout.where == "shared" and sends.raw and sends.unbiased and len(run.encoders) == 1
-    if not run.shares and not one_sample:
+    if run.epochs is not None or (not run.shares and not one_sample):
         return None
     unexpected = vectors - np.array([server.expected(node) for node in nodes])
     innovation = truth(unexpected, weights, run.ranges)

@@ -26,7 +26,7 @@ from sparsemean.encoders import (
 from sparsemean.encoders.size import Half, Size
 from sparsemean.errors import IncompatibleScheme, InvalidInput
 from sparsemean.memory import Hybrid, Memory, Nothing, Offset, PerNode, Shared, SharedStable, Window
-from sparsemean.sampling import Balanced, Draw, Independent
+from sparsemean.sampling import Balanced, Draw, Epochs, Independent
 from sparsemean.wire.values import value_kind
 
 
@@ -153,6 +153,7 @@ _NAMED: dict[str, Callable[..., Scheme]] = {
     "rand-k-balanced-hybrid": lambda k, values: Scheme(
         _sample(k, Balanced()), Spatial("learned"), Hybrid(), values=values
     ),
+    "rand-k-epochs-hybrid": lambda k, values: Scheme(_sample(k, Epochs()), memory=Hybrid(), values=values),
     "rand-k-hybrid-shrunk": lambda k, values: Scheme(_sample(k), Shrunk(Spatial("learned")), Hybrid(), values=values),
     "rand-k-balanced-hybrid-shrunk": lambda k, values: Scheme(
         _sample(k, Balanced()), Shrunk(Spatial("learned")), Hybrid(), values=values

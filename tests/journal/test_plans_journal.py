@@ -28,6 +28,8 @@ DIM = 30
 SCHEMES = {
     "plain": sm.named("rand-k-balanced", k=0.4),
     "hybrid": sm.named("rand-k-balanced-hybrid", k=(0.5, 0.2), values="int8"),
+    "epochs": sm.named("rand-k-epochs-hybrid", k=(0.5, 0.2), values="int8"),
+    "epochs without restarts": sm.Scheme(sm.RandK(0.4, draw=sm.Epochs(ratio=3.0, restart=False)), memory=sm.PerNode()),
     "in step": sm.Scheme(sm.Difference(sm.RandK(0.4, draw=sm.Balanced())), memory=sm.Offset()),
 }
 PLAIN = SCHEMES["plain"]
@@ -71,9 +73,9 @@ def test_plans_are_the_same_after_a_crash_at_any_moment(
             assert again.plan(node) == plan, moment
         assert again.digest() == plain.digest(), moment
 
-    for round in range(4):
+    for round in range(4 if run.epochs is None else 7):
         check("fresh", {})
-        cohort = [["a", "b", "c"], ["c", "a"], ["a", "b", "c", "d"], ["d"]][round]
+        cohort = [["a", "b", "c"], ["c", "a"], ["a", "b", "c", "d"], ["d"]][round % 4]
         plans = plain.plans(cohort) if round != 3 else {node: plain.plan(node) for node in cohort}
         assert plans == (server.plans(cohort) if round != 3 else {node: server.plan(node) for node in cohort})
         plans["e"] = plain.plan("e")

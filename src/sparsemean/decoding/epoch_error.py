@@ -93,4 +93,4 @@ def epoch_quality(summary: Summary, clocks: Sequence[Clock], weight: Doubles) ->
     feedback = (1.0 / float(p.min()) - 1.0) / max(1, int(summary.nodes.max()))
     error, rounding = float(np.sum(terms / weight**2)), float(np.sum(noise / weight**2))
     finite = [number if math.isfinite(number) else None for number in (error, rounding)]
-    return Quality(finite[0], None, finite[1], correlation, feedback, bound)
+    return Quality(error=finite[0], rounding=finite[1], correlation=correlation, feedback=feedback, bound=bound)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -17,6 +16,7 @@ from sparsemean.decoding.summary import Summary
 from sparsemean.run import Run
 from sparsemean.sampling import Clock
 from sparsemean.state_tree import Tree, array_in, branch
+from sparsemean.theory import FixedWeighting
 
 
 class Assessment:
@@ -46,17 +46,34 @@ class Assessment:
         ``weight`` is the total that each block's mean is divided by; ``clocks`` are those of the encoders in an epoch.
         """
         beliefs, decoder = self.beliefs(summary), self._run.scheme.decoder
+        if any(now.scheduled for now in clocks):
+            return beliefs, epoch_quality(summary, clocks, weight)
         as_it_is = decoder.shrinks or decoder
         T = [as_it_is.T(known, n) for known, n in zip(beliefs, summary.nodes.tolist(), strict=True)]
         before = [known.before for known in beliefs]
+        found = quality(summary, self._run.class_shares, T, before, weight, self._run.dim)
+        return (beliefs, found) if decoder.shrinks is None else self._shrunk(summary, weight, beliefs, T, found)
 
-        def judged(summary: Summary) -> Quality:
-            if any(now.scheduled for now in clocks):
-                return epoch_quality(summary, clocks, weight)
-            return quality(summary, self._run.class_shares, T, before, weight, self._run.dim)
-
-        found = judged(summary)
-        return (beliefs, found) if decoder.shrinks is None else _shrunk(summary, weight, beliefs, found, judged)
+    def _shrunk(
+        self,
+        summary: Summary,
+        weight: Doubles,
+        beliefs: tuple[Belief, ...],
+        T: list[FixedWeighting | None],
+        found: Quality,
+    ) -> tuple[tuple[Belief, ...], Quality]:
+        """The same once each block is shrunk by itself (``decoding.Shrunk``)."""
+        known, parts, before = list(beliefs), [], [each.before for each in beliefs]
+        for block in np.flatnonzero(summary.weight > 0).tolist():
+            alone = np.where(np.arange(len(weight)) == block, summary.weight, 0.0)  # of no other block
+            own = quality(replace(summary, weight=alone), self._run.class_shares, T, before, weight, self._run.dim)
+            factor = summary.weight[block] / (weight[block] * summary.nodes[block])
+            signal, part = shrink(own, float(factor) ** 2)
+            known[block] = replace(known[block], signal=signal)
+            parts.append(part)
+        errors, roundings = ([getattr(part, name) for part in parts] for name in ("error", "rounding"))
+        error, rounding = (None if None in each else sum(each) for each in (errors, roundings))
+        return tuple(known), replace(found, error=error, error_se=None, actual=None, interval=None, rounding=rounding)
 
     def learn(self, beliefs: tuple[Belief, ...]) -> None:
         """The round is over: the correlation that it showed is what later rounds go by."""
@@ -85,23 +102,3 @@ class Assessment:
 
 def _known(correlation: Doubles) -> list[float | None]:
     return [None if math.isnan(each) else each for each in correlation.tolist()]
-
-
-def _shrunk(
-    summary: Summary,
-    weight: Doubles,
-    beliefs: tuple[Belief, ...],
-    found: Quality,
-    judged: Callable[[Summary], Quality],
-) -> tuple[tuple[Belief, ...], Quality]:
-    """What ``assess`` returns once each block is shrunk by itself (``decoding.Shrunk``)."""
-    known, parts = list(beliefs), []
-    for block in np.flatnonzero(summary.weight > 0).tolist():
-        alone = np.where(np.arange(len(weight)) == block, summary.weight, 0.0)  # of no other block
-        factor = summary.weight[block] / (weight[block] * summary.nodes[block])
-        signal, part = shrink(judged(replace(summary, weight=alone)), float(factor) ** 2)
-        known[block] = replace(known[block], signal=signal)
-        parts.append(part)
-    errors, roundings = ([getattr(part, name) for part in parts] for name in ("error", "rounding"))
-    error, rounding = (None if None in each else sum(each) for each in (errors, roundings))
-    return tuple(known), replace(found, error=error, error_se=None, actual=None, interval=None, rounding=rounding)

@@ -18,7 +18,8 @@ from sparsemean.sampling.clock import LEAST_RATIO, MOST_RATIO, MOST_RATIOS, SIXT
 from sparsemean.state_tree import Tree, array_in
 
 LEAST_SENT = 2  # a ratio is learnt where more of either class were sent
-MOST_PATIENCE = 64
+LEAST_PATIENCE, MOST_PATIENCE = 2, 128
+WORTH_A_TRY = 0.6
 
 Means: TypeAlias = tuple[float, float, int]
 """Mean square residual of U and of S, and how many nodes it is of."""
@@ -39,7 +40,7 @@ class EpochControl:
         self.restart = False
         self._correlation = math.nan  # R2/R1 of the last round that told
         self._begun = 0  # rounds in a row that began an epoch
-        self._patience = 1  # how many of them to wait before one goes on
+        self._patience = LEAST_PATIENCE  # how many of them to wait before one goes on
         self._tries = False  # whether this is the one
 
     def clocks(self, ratios: bytes) -> tuple[Clock, ...]:
@@ -69,18 +70,18 @@ class EpochControl:
         """Whether to begin an epoch in the next round.
 
         Rounds that only begin epochs tell nothing of the ratio. So after some of them one goes on, where the largest
-        ratio would make up for it: after one, and after twice as many each time that it did not.
+        ratio would make the error less by far: after two, and after 16 times as many each time that it was in vain.
         """
         if any(now.scheduled for now in clocks):
-            self._begun, self._patience = 0, self._patience if self._tries else 1
+            self._begun, self._patience = 0, self._patience if self._tries else LEAST_PATIENCE
             self.restart = self._fresh_is_better(clocks, means, self.ratio)
             if self._tries and self.restart:
-                self._patience = min(2 * self._patience, MOST_PATIENCE)
+                self._patience = min(16 * self._patience, MOST_PATIENCE)
             self._tries = False
             return
         self._begun += 1
         best = [(of_u, of_u * (SIXTEENTHS / MOST_RATIO) ** 2, nodes) for of_u, _, nodes in means]
-        self._tries = self._begun >= self._patience and not self._fresh_is_better(clocks, best, MOST_RATIO)
+        self._tries = self._begun >= self._patience and not self._fresh_is_better(clocks, best, MOST_RATIO, WORTH_A_TRY)
         self.restart = not self._tries and self._fresh_is_better(clocks, means, self.ratio)
 
     def _means(self, summary: Summary, clocks: Sequence[Clock], s: int) -> Means:
@@ -109,8 +110,10 @@ class EpochControl:
             ratio = SIXTEENTHS * math.sqrt(u / s) if s > 0 else MOST_RATIO
             self.ratio = round(min(max(ratio, LEAST_RATIO), MOST_RATIO))
 
-    def _fresh_is_better(self, clocks: Sequence[Clock], means: Sequence[Means], ratio: int) -> bool:
-        """Whether a balanced draw of all promises less error than the rest of this epoch has on average."""
+    def _fresh_is_better(
+        self, clocks: Sequence[Clock], means: Sequence[Means], ratio: int, factor: float = 1.0
+    ) -> bool:
+        """Whether a balanced draw of all, its error times ``factor``, promises less than the rest of this epoch does."""
         fresh = going = 0.0
         for now, (of_u, of_s, nodes) in zip(clocks, means, strict=True):
             later = list(rest(now, ratio))
@@ -123,7 +126,7 @@ class EpochControl:
                 sizes = then.unscheduled * of_u, (then.dim - then.unscheduled) * of_s
                 for size, (sent, of) in zip(sizes, then.probabilities, strict=True):
                     going += (of / sent - 1.0) * nodes * size / len(later)
-        return fresh < going  # False where R2 is not known yet
+        return factor * fresh < going  # False where R2 is not known yet
 
     @staticmethod
     def _r2_over_r1(summary: Summary, clocks: Sequence[Clock]) -> float:

@@ -79,7 +79,7 @@ class Roster:
         self.accepted: dict[str, Acceptance] = {}
         self.known: dict[str, Doubles] = {}  # last weights, those heard longest ago first
         self.dealt: Dealt | None = None  # in the open round, once the server has given any plan
-        self._terms = Terms({})  # dealt last: those of the open round, if it has any
+        self._terms = Terms({})  # of the open round, if any were dealt; else those of the epoch that is on
         self._control = EpochControl(run) if run.epochs is not None else None
         self._basis: dict[str, int] = {}
         self._closed: dict[str, Acceptance] = {}
@@ -214,6 +214,8 @@ class Roster:
             self._basis.update({node: accepted.basis for node, accepted in self.accepted.items()})
         self._closed, self.accepted = self.accepted, {}
         self._closed_terms, self.dealt = self._open_terms(), None
+        if self._control is None:  # only an epoch outlives its round
+            self._terms = Terms({})
         self.round += 1
 
     def forget(self, node: str) -> None:
