@@ -84,8 +84,8 @@ class Scheme:
             raise IncompatibleScheme(f"{decoder} needs samples of x itself; use RandK or TopK, or decode with Mean")
         if self.decoder.reweights and sends.epochs:
             raise IncompatibleScheme(
-                f"{decoder} needs the law of how many nodes send a coordinate, which with Epochs differs from one to the "
-                "next by who has sent it already; decode with Mean, or draw with Balanced()"
+                f"{decoder} needs the law of how many nodes send a coordinate, which with Epochs differs from one to "
+                "the next by who has sent it already; decode with Mean, or draw with Balanced()"
             )
         if self.decoder.reweights and sends.unbiased and not sends.uniform:
             raise IncompatibleScheme(

@@ -17,7 +17,8 @@ import numpy as np
 
 from sparsemean._types import Ints
 from sparsemean.errors import InvalidInput
-from sparsemean.kernels.sample import KEPT, Sample, drawn, places, stream_index, stream_word
+from sparsemean.kernels.sample import KEPT, Sample, drawn, places
+from sparsemean.kernels.stream import stream_index, stream_word
 from sparsemean.sampling.clock import COIN, LEAST_RATIO, MOST_RATIO, SIXTEENTHS, Clock, clock
 from sparsemean.sampling.draws import Draw, Drawn
 from sparsemean.sampling.keys import Key

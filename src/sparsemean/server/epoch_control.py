@@ -113,7 +113,7 @@ class EpochControl:
     def _fresh_is_better(
         self, clocks: Sequence[Clock], means: Sequence[Means], ratio: int, factor: float = 1.0
     ) -> bool:
-        """Whether a balanced draw of all, its error times ``factor``, promises less than the rest of this epoch does."""
+        """Whether a balanced draw of all, its error times ``factor``, promises less than the rest of this epoch."""
         fresh = going = 0.0
         for now, (of_u, of_s, nodes) in zip(clocks, means, strict=True):
             later = list(rest(now, ratio))
