@@ -37,6 +37,7 @@ FITTED = {
     "rand-k-hybrid",
     "rand-k-balanced",
     "rand-k-balanced-hybrid",
+    "rand-k-epochs-hybrid",
 }
 NODES = [f"node-{i}" for i in range(5)]
 
