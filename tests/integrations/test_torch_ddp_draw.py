@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sparsemean.kernels.hands import hand_size
 from sparsemean.kernels.sample import Sample, sample_numpy
 from sparsemean.sampling import Key, balanced_sample_of
 
@@ -24,14 +25,18 @@ GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "balanced_v1.json").
 
 @st.composite
 def batches(draw: st.DrawFn) -> list[Sample]:
-    """Samples of one size, in slots of one draw or of several."""
+    """Samples of one size that stand alone, or in slots of one draw or of several."""
     size = 1 << draw(st.integers(7, 13) | st.just(17))
     dim = draw(st.integers(1, 4 * size))
     k = draw(st.integers(1, dim) | st.just(dim) | st.integers(1, min(dim, 3)))
-    slots = draw(st.just(1) | st.integers(2, 20) | st.integers(2, 1 << 20))
-    digests, places = st.sampled_from([bytes(range(32)), bytes(32)]), st.integers(0, slots - 1)
+    slots = draw(st.integers(0, 20) | st.integers(2, 1 << 20))
+    hand = draw(st.just(hand_size(dim, k, size)) | st.integers(1, size.bit_length() - 1).map(lambda w: 1 << w))
+    digests, places = st.sampled_from([bytes(range(32)), bytes(32)]), st.integers(0, max(slots - 1, 0))
     chosen = draw(st.lists(st.tuples(digests, places), min_size=1, max_size=4))
-    return [Sample.keyed(digest, dim, k, size, slot, slots) for digest, slot in chosen]
+    samples = [Sample.keyed(digest, dim, k, size) for digest, _ in chosen]
+    if slots == 0:
+        return samples
+    return [each.balanced(digest, hand, slot, slots) for each, (digest, slot) in zip(samples, chosen, strict=True)]
 
 
 @given(batches())

@@ -19,8 +19,10 @@ def cases(draw: st.DrawFn) -> tuple[Changes, Columns]:
     size = 1 << draw(st.integers(7, 9))
     dim = draw(st.integers(1, 6 * size))
     k, n, columns = draw(st.integers(1, dim)), draw(st.integers(1, 5)), draw(st.integers(0, 2))
-    slots = draw(st.just(1) | st.integers(2, 9) | st.just(1 << 20))
-    samples = [Sample.keyed(rng.bytes(32), dim, k, size, int(rng.integers(slots)), slots) for _ in range(n)]
+    samples = [Sample.keyed(rng.bytes(32), dim, k, size) for _ in range(n)]
+    if slots := draw(st.sampled_from([0, 1, 2, 9, 1 << 20])):
+        hand = 1 << draw(st.integers(1, 7))
+        samples = [each.balanced(rng.bytes(32), hand, int(rng.integers(slots)), slots) for each in samples]
     starts = np.unique(np.append(0, rng.integers(0, dim, draw(st.sampled_from([0, 1, 4])))))
     kind = draw(st.sampled_from(["f4", "f8", "u1"]))
     high = 2 if kind == "u1" else 2000

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sparsemean.kernels import Sample, compiled
+from sparsemean.kernels.hands import hand_size
 from sparsemean.kernels.sample import drawn_near, gather_numpy, places, sample_numpy
 from sparsemean.kernels.twin import chosen
 from sparsemean.sampling import Key, balanced_sample_of, coordinates, coordinates_between, sample_between, tile_size
@@ -31,13 +32,17 @@ def sample_of(key: Key, dim: int, k: int) -> Sample:
 
 @st.composite
 def samples(draw: st.DrawFn) -> Sample:
-    """Tiles of other sizes than the sampler's too, so that there are many, and wide ones."""
+    """Tiles and hands of other sizes than the sampler's too, so that there are many, and wide ones."""
     size = 1 << draw(st.integers(7, 13) | st.just(17))
     dim = draw(st.integers(1, 5 * size))
     k = draw(st.integers(1, dim) | st.just(dim) | st.integers(1, min(dim, 3)))
-    slots = draw(st.just(1) | st.integers(2, 20) | st.integers(2, 1 << 20))
-    slot = draw(st.integers(0, slots - 1))
-    return Sample.keyed(draw(st.binary(min_size=32, max_size=32)), dim, k, size, slot, slots)
+    digests = st.binary(min_size=32, max_size=32)
+    sample = Sample.keyed(draw(digests), dim, k, size)
+    if draw(st.booleans()):
+        return sample
+    slots = draw(st.integers(1, 20) | st.integers(2, 1 << 20))
+    hand = draw(st.just(hand_size(dim, k, size)) | st.integers(1, size.bit_length() - 1).map(lambda w: 1 << w))
+    return sample.balanced(draw(digests), hand, draw(st.integers(0, slots - 1)), slots)
 
 
 def drawn(twin: Callable[..., None], sample: Sample, first: int, last: int, dtype: type = np.int64) -> np.ndarray:

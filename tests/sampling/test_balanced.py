@@ -17,7 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sparsemean.errors import InvalidInput
-from sparsemean.kernels.sample import Sample, drawn, places, run_starts
+from sparsemean.kernels.hands import hands_of, runs
+from sparsemean.kernels.sample import Sample, drawn, places
 from sparsemean.sampling import MAX_SLOTS, Key, balanced_sample_of, sample_between, slot_order, tile_size
 
 HERE = Path(__file__).parents[1]
@@ -119,11 +120,12 @@ def test_golden_slot_orders(case):
 # --- the extremes ---------------------------------------------------------------------------------
 
 
-def at_position(key: Key, dim: int, k: int, position: int, slots: int) -> tuple[Sample, int, Any]:
-    """The sample at a position, whichever slot has it, with the offset and the stream of the page."""
+def at_position(key: Key, dim: int, k: int, position: int, slots: int) -> tuple[Sample, int, Any, Any]:
+    """The sample at a position, whichever slot has it, with the offset and the streams of the page."""
     inside, counting = TWIN.streams(key.seed, key.round, None, key.part, b"balanced" + k.to_bytes(8, "little"))
+    dealing = TWIN.streams(key.seed, key.round, None, key.part, b"hands" + k.to_bytes(8, "little"))
     sample = balanced_sample_of(key, dim, k, 0, slots)._replace(slot=position)
-    return sample, TWIN.below(dim, counting, 0), inside
+    return sample, TWIN.below(dim, counting, 0), inside, dealing
 
 
 @pytest.mark.parametrize(("dim", "slots"), [(2**40, 2**20), (2**40 - 2**20 - 77, 2**20), (2**33 + 5, 1000)])
@@ -135,16 +137,10 @@ def test_tiles_of_huge_vectors_equal_the_page(dim, slots):
         (70 * tiles, slots // 2, tiles // 2),
         (tiles // 3, 17, 0),
     ]:
-        sample, off, stream = at_position(Key(3, k, None), dim, k, position, slots)
+        sample, off, stream, dealing = at_position(Key(3, k, None), dim, k, position, slots)
         found, place = sample_between(sample, b * size, min((b + 1) * size, dim))
-        assert found.tolist() == TWIN.slot_tile(dim, k, off, slots, position, b, stream)
+        assert found.tolist() == TWIN.slot_tile(dim, k, off, slots, position, b, stream, dealing)
         assert place == (off + position * dim + slots * b * size * k) // (slots * dim)
-
-
-def taken(sample: Sample, end: int) -> int:
-    """How many coordinates up to ``end`` are in the sample, in integers of any size."""
-    own = sample.off + sample.slot * sample.dim
-    return (own + sample.slots * end * sample.k) // (sample.slots * sample.dim)
 
 
 @pytest.mark.parametrize("dim", [2**40, 2**40 - 1, 2**39 + 1, 2**32 + 1, 4097])
@@ -152,20 +148,27 @@ def taken(sample: Sample, end: int) -> int:
 def test_int64_is_wide_enough_at_the_extremes(dim, slots):
     size = tile_size(dim)
     tiles = -(-dim // size)
-    for k, off, b in itertools.product(
-        (1, 2, dim // 3, dim - 1, dim), (0, dim // 2, dim - 1), (0, tiles // 2, tiles - 1)
-    ):
-        assert max(off + 2 * slots * dim, slots * k, tiles * (size * k % dim)) < 2**63
-        before = Sample(np.uint64(0), np.uint64(0), off, dim, k, size, 0, slots)
-        assert run_starts(before, np.array([b])) == 0
-        # From a position to the next the start moves on by the count; to sum the counts of all would take too long.
-        for position in (0, slots // 3, slots - 2):
-            before, after = before._replace(slot=max(position, 0)), before._replace(slot=max(position, 0) + 1)
-            ends = [taken(before, b * size), taken(before, min((b + 1) * size, dim))]
-            assert places(before, b, b + 1).tolist() == ends
-            if after.slot < slots:
-                moved = run_starts(after, np.array([b])) - run_starts(before, np.array([b]))
-                assert moved == ends[1] - ends[0]
+    for k, off, b in itertools.product((1, 2, dim // 3, dim - 1, dim), (0, dim - 1), (0, tiles - 2, tiles - 1)):
+        hand, position = max(TWIN.hand_size(dim, k), size // 8), (slots - 1, 0, slots // 3)[b % 3]
+        sample = Sample(np.uint64(5), np.uint64(6), off, dim, k, size)
+        sample = sample.balanced(bytes(range(32)), hand, position, slots)
+        m, stream = min(size, dim - b * size), (int(sample.hand_a), int(sample.hand_b))
+        hands = hands_of(sample, np.array([b]), m)
+        counts, starts = runs(hands, position, slots)
+        ends = [min(b * size + end, dim) for end in (*range(0, m, hand), m)]
+        taken = [(off + slots * end * k) // dim for end in ends]
+        own = [(off + position * dim + slots * end * k) // (slots * dim) for end in ends]
+        assert counts[0].tolist() == [after - before for before, after in itertools.pairwise(own)]
+        assert places(sample, b, b + 1).tolist() == [own[0], own[-1]]
+        for h, (before, after) in enumerate(itertools.pairwise(taken)):
+            q, extra = divmod(after - before, slots)
+            i, word = (position + after) % slots, TWIN.word(stream, b * (size // hand) + h)
+            run = (
+                (q + 1) * TWIN.order(i, extra, word)
+                if i < extra
+                else (q + 1) * extra + q * TWIN.order(i - extra, slots - extra, word)
+            )
+            assert starts[0, h] == run + hands.o[0, h] < 2**41
 
 
 # --- structure ------------------------------------------------------------------------------------
@@ -198,12 +201,6 @@ def test_sample_cuts_into_ranges(key, dim, slots, data):
         assert np.array_equal(part, drawn(sample)[(lo <= drawn(sample)) & (drawn(sample) < hi)])
 
 
-def test_a_balanced_sample_of_one_slot_is_a_sample_of_its_own_label():
-    key, k = Key(7, 3, None), 1000
-    alone = Sample.keyed(key.digest(b"balanced" + k.to_bytes(8, "little")), 10_000, k, tile_size(10_000))
-    assert balanced_sample_of(key, 10_000, k, 0, 1) == alone
-
-
 def test_nodes_share_what_the_slot_does_not_decide_and_nothing_else_is_shared():
     key, k = Key(1, 12, "a"), 8
     base = balanced_sample_of(key, 100, k, 3, 100)
@@ -211,7 +208,9 @@ def test_nodes_share_what_the_slot_does_not_decide_and_nothing_else_is_shared():
     assert balanced_sample_of(key, 100, k, 4, 100)._replace(slot=base.slot) == base
     others = [Key(2, 12, "a"), Key(1, 13, "a"), key.child(1)]
     different = [balanced_sample_of(other, 100, k, 3, 100) for other in others]
-    assert len({each.a for each in [base, *different, balanced_sample_of(key, 100, k + 1, 3, 100)]}) == 5
+    for word in ("a", "hand_a"):
+        found = [getattr(each, word) for each in [base, *different, balanced_sample_of(key, 100, k + 1, 3, 100)]]
+        assert len(set(found)) == 5
     orders = [(key, k), (key, k + 1), *((other, k) for other in others)]
     assert len({tuple(slot_order(each, k, 100, slot) for slot in range(100)) for each, k in orders}) == 5
 

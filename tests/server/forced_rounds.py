@@ -1,7 +1,8 @@
 """Balanced rounds in which the draw is forced: every outcome with its probability, and what should come of each.
 
-An outcome is what docs/sampling.md leaves to chance: the offset, the order of each tile, the order of the slots. Those
-in which every node that came sends the same coordinates are taken as one, with their chances added.
+An outcome is what docs/sampling.md leaves to chance: the offset, the order of each tile, the order of the slots, in all
+and in each hand. Those in which every node that came sends the same coordinates are taken as one, with their chances
+added.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ import sparsemean as sm
 from sparsemean import sampling, theory
 from sparsemean._types import Doubles
 from sparsemean.evaluation import truth
+from sparsemean.kernels.hands import hands_of
+from sparsemean.kernels.hands import runs as runs_of
 from sparsemean.kernels.sample import Sample, drawn
 
 Where: TypeAlias = Any
@@ -38,23 +41,31 @@ def words_for(dim: int) -> dict[tuple[int, ...], Sample]:
     found: dict[tuple[int, ...], Sample] = {}
     for number in itertools.count():
         digest = sampling.Key(number, 0, None).digest(b"any")
-        sample = Sample.keyed(digest, dim, dim, sampling.tile_size(dim))
+        sample = forced(Sample.keyed(digest, dim, dim, sampling.tile_size(dim)), 0, dim, 0, 1)
         found.setdefault(tuple(drawn(sample).tolist()), sample)
         if len(found) == math.factorial(dim):
             return found
     raise AssertionError
 
 
-def runs(dim: int, k: int, size: int, slots: int, off: int, orders: Sequence[Sequence[int]]) -> list[list[int]]:
-    """The coordinates of each position, as on the page: tile by tile, one run after another."""
+def runs(
+    dim: int, k: int, hand: int, slots: int, off: int, orders: Sequence[Sequence[int]], deals: Sequence[Sequence[int]]
+) -> list[list[int]]:
+    """The coordinates of each position, as on the page, in tiles of one hand each.
+
+    ``deals`` are the orders of positions in the hands: of those who take one more, which come first, and of the others.
+    """
     found: list[list[int]] = [[] for _ in range(slots)]
-    for start, order in zip(range(0, dim, size), orders, strict=True):
-        begin, end = 0, min(start + size, dim)
-        for position, mine in enumerate(found):
-            ahead = off + position * dim
-            count = (ahead + slots * end * k) // (slots * dim) - (ahead + slots * start * k) // (slots * dim)
-            mine += [start + order[place % (end - start)] for place in range(begin, begin + count)]
-            begin += count
+    for start, order, deal in zip(range(0, dim, hand), orders, deals, strict=True):
+        begin, end = 0, min(start + hand, dim)
+        counts = [
+            (ahead + slots * end * k) // (slots * dim) - (ahead + slots * start * k) // (slots * dim)
+            for ahead in range(off, off + slots * dim, dim)
+        ]
+        for position in sorted(deal, key=lambda position: -counts[position]):
+            places = range(begin, begin + counts[position])
+            found[position] += [start + order[place % (end - start)] for place in places]
+            begin += counts[position]
     return found
 
 
@@ -62,29 +73,39 @@ def runs(dim: int, k: int, size: int, slots: int, off: int, orders: Sequence[Seq
 def outcomes(dim: int, k: int, slots: int, came: tuple[int, ...], size: int | None = None) -> Chances:
     """All that the slots ``came`` can send in a draw of so many slots; in tiles of ``size``, or as one tile."""
     tiles = [min(size or dim, dim - start) for start in range(0, dim, size or dim)]
+    positions_ordered = list(itertools.permutations(range(slots)))
     every = itertools.product(
         range(dim),
         itertools.product(*(itertools.permutations(range(m)) for m in tiles)),
-        itertools.permutations(range(slots)),
+        positions_ordered,
+        # The order of the slots makes that in the first hand uniform as well.
+        itertools.product([tuple(range(slots))], *[positions_ordered] * (len(tiles) - 1)),
     )
     alike: dict[tuple[frozenset[int], ...], list[Any]] = {}
-    for off, orders, positions in every:
-        of_position = runs(dim, k, size or dim, slots, off, orders)
+    for off, orders, positions, deals in every:
+        of_position = runs(dim, k, size or dim, slots, off, orders, deals)
         sent = tuple(frozenset(of_position[positions[slot]]) for slot in came)
-        alike.setdefault(sent, [0, (off, orders, positions)])[0] += 1
+        alike.setdefault(sent, [0, (off, orders, positions, deals)])[0] += 1
     found: Chances = {}
     total = sum(times for times, _ in alike.values())
-    for times, (off, orders, positions) in alike.values():
-        of_position = runs(dim, k, size or dim, slots, off, orders)
+    for times, (off, orders, positions, deals) in alike.values():
+        of_position = runs(dim, k, size or dim, slots, off, orders, deals)
         where: list[Where] = [tuple(of_position[positions[slot]]) for slot in came]
         if size is None:
-            words = words_for(dim)[orders[0]]
-            where = [words._replace(off=off, k=k, slot=positions[slot], slots=slots) for slot in came]
+            where = [forced(words_for(dim)[orders[0]], off, k, positions[slot], slots) for slot in came]
             assert [tuple(drawn(sample).tolist()) for sample in where] == [
                 tuple(of_position[positions[s]]) for s in came
             ]
         found[tuple(where)] = Fraction(times, total)
     return found
+
+
+def forced(sample: Sample, off: int, k: int, run: int, slots: int) -> Sample:
+    """The sample that takes the run of this number, in a vector that is one hand."""
+    sample = sample._replace(off=off, k=k).balanced(bytes(32), sample.size, 0, slots)._replace(hand_o=0)
+    hands = hands_of(sample, np.zeros(1, np.int64), sample.dim)
+    (position,) = (s for s in range(slots) if runs_of(hands, s, slots)[1] == k * run)
+    return sample._replace(slot=position)
 
 
 def alone(dim: int, k: int) -> Chances:

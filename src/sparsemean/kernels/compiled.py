@@ -13,6 +13,11 @@
 # arithmetic, hence the intrinsics at the end. The count is rounded up to a multiple of _LANES, so that no remainder of
 # the loop is done one by one; the entries beyond the count are computed and never read.
 #
+# Hands. In a balanced draw the places of a slot come in many short runs, one for each hand. Where they start is
+# reckoned for all hands of the tile at once, in loops apart: the turns by additions, each from the last; the words in
+# lanes of 64 bits; the orders in lanes of 32, since one by one their random bits would be branches that nobody can
+# predict. Then the runs are written, _RUN places at a time: those beyond a count are written over by the next hand.
+#
 # Addresses. Values and rows are passed as an array of addresses, and ``_view`` makes an array of one where it is
 # needed. numba would convert a list of arrays anew at every call, and compile anew for each length of a tuple of
 # arrays and for each mixture of read-only and writable ones. The host functions check type, length, contiguity and
@@ -43,13 +48,16 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from llvmlite import ir
 
 from sparsemean._types import Array
 from sparsemean.kernels.carry import CANCELLED, Changes, Columns
 from sparsemean.kernels.carry import ODD as _ODD
 from sparsemean.kernels.fit_sums import Fit
 from sparsemean.kernels.fold import Batch, Blend, Totals
+from sparsemean.kernels.hands import HALVES, ROUNDS, TURNED
 from sparsemean.kernels.jit import entry as _entry
+from sparsemean.kernels.jit import inlined as _inlined
 from sparsemean.kernels.jit import inner as _inner
 from sparsemean.kernels.jit import nb
 from sparsemean.kernels.parallel_map import parallel_map
@@ -57,6 +65,7 @@ from sparsemean.kernels.sample import RANKED, STRIDE, Sample
 
 _PART = 64  # tiles per call of a loop, however many threads there are
 _LANES = 64  # entries are drawn in multiples of this
+_RUN = 16  # hands are reckoned, and their places written, in multiples of this
 _DOUBLE, _BYTE = np.empty(0), np.empty(0, np.uint8)  # the types that ``_view`` reads where they are fixed
 
 
@@ -65,14 +74,14 @@ _DOUBLE, _BYTE = np.empty(0), np.empty(0, np.uint8)  # the types that ``_view`` 
 
 def sample(sample: Sample, first: int, last: int, out: Array) -> None:
     """See ``sample_numpy``."""
-    _sample(tuple(sample), first, last, out, _room(sample.size))
+    _sample(tuple(sample), first, last, out, _room(sample))
 
 
 def gather(sample: Sample, vector: Array, out: Array) -> None:
     """See ``gather_numpy``."""
     vector = np.require(vector, requirements=("C", "A"))
     (address,), like = _addresses([vector], sample.dim)
-    _gather(tuple(sample), sample.tiles, address, like, out, _room(sample.size))
+    _gather(tuple(sample), sample.tiles, address, like, out, _room(sample))
 
 
 def fold(totals: Totals, batch: Batch, threads: int = 1) -> None:
@@ -94,7 +103,7 @@ def fold(totals: Totals, batch: Batch, threads: int = 1) -> None:
         how = np.ascontiguousarray(batch.weights[:, blocks]), batch.starts[blocks], float(batch.scale)
         own = totals._replace(energy=energy, fourths=fourths)
         blend = (*mixed[:3], np.ascontiguousarray(mixed[3][:, blocks]))
-        _fold(tuple(own), drawn_all, values, expected, blend, how, first, last, _room(drawn.size))
+        _fold(tuple(own), drawn_all, values, expected, blend, how, first, last, _room(drawn))
         return blocks, energy, fourths
 
     # Per node over all parts first, then node after node: the order is the same in one batch as in several.
@@ -125,7 +134,7 @@ def carry(columns: Columns, changes: Changes, threads: int = 1, checks: Array | 
         last = min(first + _PART, tiles)
         lost = np.empty((last - first) * drawn.size, np.int64)
         added = np.zeros(0 if checks is None else checks.size, np.uint64)
-        where, room = (columns.starts, first, last), _room(drawn.size)
+        where, room = (columns.starts, first, last), _room(drawn)
         return lost[: _carry(sums, weights, where, drawn_all, values, rows, bits, room, lost, added)], added
 
     found = parallel_map(part, range(0, tiles, _PART), threads)
@@ -139,13 +148,13 @@ def put(changes: Changes, threads: int = 1) -> None:
     """See ``put_numpy``. A row is written by one thread."""
     if not changes.samples:
         return
-    drawn, (seeds, *sizes) = _drawn(changes.samples)
+    drawn, (seeds, sizes) = _drawn(changes.samples)
     tiles = drawn.tiles
     kept_alive = _aligned(changes.values)
     (values, like), (rows, kind) = _addresses(kept_alive, drawn.k), _addresses(changes.rows, drawn.dim)
 
     def part(i: int) -> None:
-        _put(seeds[i], tuple(sizes), tiles, values[i], like, rows[i], kind, _room(drawn.size))
+        _put(seeds[i], sizes, tiles, values[i], like, rows[i], kind, _room(drawn))
 
     parallel_map(part, range(len(changes.samples)), threads)
 
@@ -165,7 +174,7 @@ def fit_sums(fit: Fit, threads: int = 1) -> Array:
         last = min(first + _PART, tiles)
         blocks = _blocks_between(fit.starts, first * drawn.size, last * drawn.size)
         own, how = np.zeros((7, fit.starts[blocks].size)), (fit.weights[:, blocks], fit.starts[blocks], fit.rounding)
-        _fit_sums(own, drawn_all, values, rows, heard, fit.common, how, first, last, _room(drawn.size))
+        _fit_sums(own, drawn_all, values, rows, heard, fit.common, how, first, last, _room(drawn))
         return blocks, own
 
     for blocks, own in parallel_map(part, range(0, tiles, _PART), threads):
@@ -181,13 +190,13 @@ def restore(stream: Sequence[int], codes: Array, steps: Array, group: int, level
 # --- arguments of the loops -----------------------------------------------------------------------
 
 
-def _drawn(samples: Sequence[Sample]) -> tuple[Sample, tuple[Array, int, int, int, int]]:
+def _drawn(samples: Sequence[Sample]) -> tuple[Sample, tuple[Array, Any]]:
     """The first sample; of each the words and what its slot decides, and the sizes that they share."""
     drawn = samples[0]
     if any(each.sizes != drawn.sizes for each in samples):
         raise ValueError("the samples of a batch must be of one size")
-    seeds = [(each.a, each.b, each.own, each.off, each.slot) for each in samples]
-    return drawn, (np.array(seeds, np.uint64), *drawn.sizes)
+    seeds = [(each.a, each.b, each.own, each.off, each.slot, each.hand_a, each.hand_b, each.hand_o) for each in samples]
+    return drawn, (np.array(seeds, np.uint64), drawn.sizes)
 
 
 def _mixed_with(blend: Blend | None, nodes: int, dim: int) -> tuple[Array, Array, Array, Array]:
@@ -203,10 +212,12 @@ def _blocks_between(starts: Array, low: int, high: int) -> slice:
     return slice(int(np.searchsorted(starts, low, "right")) - 1, int(np.searchsorted(starts, high)))
 
 
-def _room(size: int) -> tuple[Array, Array]:
-    """Scratch memory of a thread: the chosen numbers within a tile, and the words that shuffle it."""
+def _room(drawn: Sample) -> tuple[Array, Array, Array]:
+    """Scratch memory of a thread: the chosen numbers within a tile, the words that shuffle it, and its hands."""
     # 16 bits wherever they suffice: all tiles but those of vectors beyond 2³⁶ coordinates.
-    return np.empty(size + _LANES, np.uint16 if size <= 1 << 16 else np.uint32), np.empty(RANKED, np.uint64)
+    chosen = np.empty(drawn.size + _LANES, np.uint16 if drawn.size <= 1 << 16 else np.uint32)
+    hands = np.zeros((4, _padded(drawn.size // drawn.hand, _RUN) if drawn.hand else 0), np.uint32)
+    return chosen, np.empty(RANKED, np.uint64), hands
 
 
 def _aligned(arrays: Sequence[Array]) -> list[Array]:
@@ -234,7 +245,7 @@ def _addresses(arrays: Sequence[Array | None], size: int) -> tuple[Array, Array]
 @_entry
 def _sample(drawn: Any, first: int, last: int, out: Array, room: Any) -> None:
     """The coordinates in the tiles [first, last)."""
-    prepared, chosen = _prepared(*drawn), room[0]
+    prepared, chosen = _prepared(drawn), room[0]
     begin = _place(prepared, first)
     for tile in range(first, last):
         at, count = _draw(prepared, tile, room)
@@ -246,7 +257,7 @@ def _sample(drawn: Any, first: int, last: int, out: Array, room: Any) -> None:
 @_entry
 def _gather(drawn: Any, tiles: int, address: int, like: Array, out: Array, room: Any) -> None:
     """The values of one vector at the coordinates of its sample."""
-    prepared, chosen = _prepared(*drawn), room[0]
+    prepared, chosen = _prepared(drawn), room[0]
     for tile in range(tiles):
         at, count = _draw(prepared, tile, room)
         here, vector = out[at : at + count], _view(address, like, tile * prepared.size, prepared.size)
@@ -264,11 +275,11 @@ def _fold(
     ``expected`` are addresses and type; ``how`` is weights, first coordinates of blocks, and scale.
     """
     all_sums, all_counts, energy, moment_begin, all_squares, all_cubes, fourths = totals
-    seeds, dim, k, size, slots = drawn
+    seeds, (dim, k, size, slots, hand) = drawn
     weights, starts, scale = how
     all_common, heards, flag, factors = blend
     nodes, chosen, block, sink = seeds.shape[0], room[0], np.empty(size, np.int64), np.empty(1)
-    sizes, mixture = _sized(dim, k, size, slots), np.empty(size if all_common.size else 0)
+    sizes, mixture = _sized(dim, k, size, slots, hand), np.empty(size if all_common.size else 0)
     for tile in range(first, last):
         start, end = tile * size, min(tile * size + size, dim)
         begin = moment_begin[tile] if energy.size else -1
@@ -427,11 +438,11 @@ def _carry(
     What they add to checksums is added to ``added``, unless that is empty. Coordinates where a sum was cancelled
     are written to ``lost``, each once; returns how many.
     """
-    seeds, dim, k, size, slots = drawn
+    seeds, (dim, k, size, slots, hand) = drawn
     starts, first, last = where
     nodes, chosen, block, found = seeds.shape[0], room[0], np.empty(size, np.int64), 0
     mark, sink = np.zeros(size, np.uint8), np.empty(1)  # mark[j]: coordinate j of the tile is in ``lost``
-    sizes = _sized(dim, k, size, slots)
+    sizes = _sized(dim, k, size, slots, hand)
     for tile in range(first, last):
         start, end = tile * size, min(tile * size + size, dim)
         alone, before = _blocks(starts, start, end, block), found
@@ -497,10 +508,10 @@ def _fit_sums(
     room: Any,
 ) -> None:
     """The tiles [first, last), added to ``found``; ``values`` and ``rows`` are addresses and type."""
-    seeds, dim, k, size, slots = drawn
+    seeds, (dim, k, size, slots, hand) = drawn
     weights, starts, rounding = how
     nodes, chosen, block, sink = seeds.shape[0], room[0], np.empty(size, np.int64), np.empty(1)
-    sizes = _sized(dim, k, size, slots)
+    sizes = _sized(dim, k, size, slots, hand)
     for tile in range(first, last):
         start, end = tile * size, min(tile * size + size, dim)
         alone, common = _blocks(starts, start, end, block), all_common[start:end]
@@ -606,12 +617,14 @@ class _Prepared(NamedTuple):
 
     Attributes
     ----------
-    a, b, own, off, slot, dim, k, size, slots
+    a, b, own, off, slot, dim, k, size, slots, hand, hand_a, hand_b, hand_o
         As in ``Sample``.
     q, r
         size·k = q·dim + r.
-    w
-        size = 2**w.
+    w, v
+        size = 2**w and hand = 2**v.
+    each, more, rest
+        slots·hand·k = (slots·each + more)·dim + rest, with more < slots and rest < dim.
     """
 
     a: Any
@@ -619,37 +632,48 @@ class _Prepared(NamedTuple):
     own: Any
     off: Any
     slot: Any
+    hand_a: Any
+    hand_b: Any
+    hand_o: Any
     dim: int
     k: int
     size: int
     slots: int
+    hand: int
     q: int
     r: int
     w: int
+    v: int
+    each: int
+    more: int
+    rest: int
 
 
 @_inner
-def _prepared(a: Any, b: Any, off: Any, dim: int, k: int, size: int, slot: Any, slots: int) -> _Prepared:
+def _prepared(drawn: Any) -> _Prepared:
     """The sample with the fields of a ``Sample``."""
-    q = size * k // dim
+    a, b, off, dim, k, size, slot, slots, hand, hand_a, hand_b, hand_o = drawn
     own = (off + slot * dim) // slots
-    return _Prepared(a, b, own, off, slot, dim, k, size, slots, q, size * k - q * dim, _bits(size - 1))
+    q, each = size * k // dim, hand * k // dim
+    more = slots * (hand * k - each * dim) // dim
+    rest = slots * (hand * k - each * dim) - more * dim
+    shared = dim, k, size, slots, hand, q, size * k - q * dim, _bits(size - 1), _bits(hand - 1), each, more, rest
+    return _Prepared(a, b, own, off, slot, hand_a, hand_b, hand_o, *shared)
 
 
 @_inner
-def _sized(dim: int, k: int, size: int, slots: int) -> _Prepared:
+def _sized(dim: int, k: int, size: int, slots: int, hand: int) -> _Prepared:
     """What samples of these sizes have in common, for ``_keyed``."""
-    return _prepared(np.uint64(0), np.uint64(0), 0, dim, k, size, 0, slots)
+    zero = np.uint64(0)
+    return _prepared((zero, zero, 0, dim, k, size, 0, slots, hand, zero, zero, 0))
 
 
 @_inner
 def _keyed(sizes: _Prepared, seeds: Array) -> _Prepared:
     """The same sizes with what distinguishes one sample, so that divisions are done once for all nodes."""
-    # All five lie in one uint64 array; the offsets and the slot are reckoned with as int64.
-    own, off, slot = np.int64(seeds[2]), np.int64(seeds[3]), np.int64(seeds[4])
-    return _Prepared(
-        seeds[0], seeds[1], own, off, slot, sizes.dim, sizes.k, sizes.size, sizes.slots, sizes.q, sizes.r, sizes.w
-    )
+    # All lie in one uint64 array; offsets and slot are reckoned with as int64.
+    own, off, slot, hand_o = np.int64(seeds[2]), np.int64(seeds[3]), np.int64(seeds[4]), np.int64(seeds[7])
+    return _Prepared(seeds[0], seeds[1], own, off, slot, seeds[5], seeds[6], hand_o, *sizes[8:])
 
 
 @_inner
@@ -665,24 +689,10 @@ def _place(prepared: _Prepared, tile: int) -> Any:
     )
 
 
-@_inner
-def _taken_before(prepared: _Prepared, tile: int) -> Any:
-    """The sum of ``_place`` over the slots before this one; see its namesake in ``sample``."""
-    if tile * prepared.size >= prepared.dim:
-        return prepared.slot * prepared.k
-    more = tile * prepared.r // prepared.dim
-    rest = tile * prepared.r - more * prepared.dim
-    ahead = (prepared.off + prepared.slots * rest) // prepared.dim
-    return prepared.slot * (tile * prepared.q + more) + max(0, prepared.slot - prepared.slots + ahead)
-
-
-@_inner
+@_inlined
 def _draw(prepared: _Prepared, tile: int, room: Any) -> tuple[int, int]:
-    """Draw a tile into ``room``: chosen[i] = walk((i + o) mod m) for i < count; returns place on the wire and count.
-
-    In a balanced draw o is moved on to where the run of the slot starts.
-    """
-    x, draws = room
+    """Draw a tile into ``room``: chosen[i] = walk(place i) for i < count; returns place on the wire and count."""
+    x, draws, hands = room
     at = _place(prepared, tile)
     count = _place(prepared, tile + 1) - at
     if count == 0:
@@ -690,39 +700,126 @@ def _draw(prepared: _Prepared, tile: int, room: Any) -> tuple[int, int]:
     m = min(prepared.size, prepared.dim - tile * prepared.size)
     w = prepared.w if m == prepared.size else _bits(m - 1)
     words = m if m <= RANKED else 2 + (48 + w - 1) // w  # ``shuffle_words``
+    padded = _padded(count, _LANES)
     start = np.uint64(STRIDE * tile)
     for r in range(words):
         draws[r] = _word(prepared, start + np.uint64(r))
-    o = _below(m, w, prepared, start + np.uint64(words))
-    if prepared.slots > 1:
-        o = (o + _taken_before(prepared, tile + 1) - _taken_before(prepared, tile)) % m
-    if m <= RANKED:
-        _rank(x, draws, o, m)
+    if prepared.hand:
+        _deal(x, hands, prepared, tile, m)
     else:
-        _shuffle(x, draws, words, o, m, w, (count + _LANES - 1) // _LANES * _LANES)
+        _turn(x, _below(m, w, prepared, start + np.uint64(words)), m, padded)
+    if m <= RANKED:
+        _rank(x, draws, m, count)
+    else:
+        _shuffle(x, draws, words, w, padded)
         if m < 1 << w:
             _walk_on(x, draws, words, m, w, count)
     return at, count
 
 
 @_inner
-def _rank(x: Array, draws: Array, o: int, m: int) -> None:
-    """A tile of few coordinates: the order of m words is the permutation, rotated by o."""
-    for j in range(m):
-        rank = 0
-        for i in range(m):
-            rank += draws[i] < draws[j]
-        x[(rank - o) % m] = j
-
-
-@_inner
-def _shuffle(x: Array, draws: Array, rounds: int, o: int, m: int, w: int, count: int) -> None:
-    """Any other: the keyed bijection of [0, 2**w), applied to (i + o) mod m for i < count, a multiple of _LANES."""
+def _turn(x: Array, o: int, m: int, count: int) -> None:
+    """The places of a sample that stands alone: (i + o) mod m for i < count."""
     lane = x.dtype.type
     for i in range(count):
         x[i] = _plus(lane(i), lane(o))
     for i in range(m - o, count):  # modulo m by a subtraction; what overflowed the lane comes right again
         x[i] -= m
+
+
+@_inner
+def _deal(x: Array, hands: Array, prepared: _Prepared, tile: int, m: int) -> None:
+    """The places of a slot in a balanced draw, hand after hand; see ``hands.dealt``."""
+    hand, full = prepared.hand, m >> prepared.v
+    left, turn = _turns(hands, prepared, tile, full)
+    _runs(hands, prepared, tile, full)
+    at, mask, starts, counts = 0, x.dtype.type(hand - 1), hands[0], hands[1]
+    for h in range(full):
+        begin, start, count = x.dtype.type(h * hand), starts[h], int(counts[h])
+        _write_run(x, at, begin, x.dtype.type(start), mask)
+        t = _RUN
+        while t < count:  # a range would divide by its step
+            _write_run(x, at + t, begin, x.dtype.type(start + t), mask)
+            t += _RUN
+        at += count
+    if full * hand < m:
+        _deal_short(x[at:], prepared, tile, full, m - full * hand, left, turn)
+
+
+@_inner
+def _deal_short(x: Array, prepared: _Prepared, tile: int, h: int, m: int, left: int, turn: int) -> None:
+    """The last hand of the vector, number h of its tile, if it has only m places: as ``_turns`` and ``_runs``."""
+    dim, k, slots = prepared.dim, prepared.k, prepared.slots
+    each = m * k // dim
+    extra = (left + slots * (m * k - each * dim)) // dim
+    turn = (turn + extra) % slots
+    more = turn < extra
+    place, size = (turn, extra) if more else (turn - extra, slots - extra)
+    word = _drawn_word(prepared.hand_a, prepared.hand_b, np.uint64((tile << prepared.w - prepared.v) + h + 1))
+    dealt = _shuffled(np.uint32(place), np.uint32(size), np.uint32(word), np.uint32(word >> np.uint64(32)))
+    start = (0 if more else (each + 1) * extra) + (each + more) * np.int64(dealt) + prepared.hand_o
+    for t in range(each + more):
+        x[t] = h * prepared.hand + (start + t) % m
+
+
+@_inner
+def _turns(hands: Array, prepared: _Prepared, tile: int, full: int) -> tuple[int, int]:
+    """For each full hand of a tile, the turn of the slot, and how many slots take one place more: those of low turns.
+
+    The remainder and the turn at the end are returned.
+    """
+    dim, slots, turns, extras = prepared.dim, prepared.slots, hands[0], hands[1]
+    # Up to the tile all slots together have taken ``ahead`` places, modulo their number, and left/dim of the next.
+    rest = tile * prepared.r % dim
+    ahead = (prepared.off + slots * rest) // dim
+    left, turn = prepared.off + slots * rest - ahead * dim, (prepared.slot + ahead) % slots
+    step, back = prepared.rest, dim - prepared.rest
+    for h in range(full):  # from hand to hand by additions
+        over = left >= back
+        left = left - back if over else left + step
+        extra = prepared.more + over
+        turn += extra
+        turn = turn - slots if turn >= slots else turn
+        turns[h], extras[h] = turn, extra
+    return left, turn
+
+
+@_inner
+def _runs(hands: Array, prepared: _Prepared, tile: int, full: int) -> None:
+    """Turn and extra of each hand become the start of its run, modulo 2³², and its count."""
+    starts, counts, low, high = hands[0], hands[1], hands[2], hands[3]
+    first, padded = np.uint64((tile << prepared.w - prepared.v) + 1), _padded(full, _RUN)
+    for h in range(padded):  # apart, so that the vectors of the next loop have lanes of 32 bits
+        word = _drawn_word(prepared.hand_a, prepared.hand_b, first + np.uint64(h))
+        low[h], high[h] = np.uint32(word), np.uint32(word >> np.uint64(32))
+    slots, each = np.uint32(prepared.slots), np.uint32(prepared.each)
+    for h in range(padded):
+        turn, extra = starts[h], counts[h]
+        more = turn < extra
+        place = _shuffled(
+            turn if more else np.uint32(turn - extra), extra if more else np.uint32(slots - extra), low[h], high[h]
+        )
+        before = np.uint32(0) if more else np.uint32((each + np.uint32(1)) * extra)
+        count = np.uint32(each + more)
+        starts[h], counts[h] = before + count * place + low[h], count
+
+
+@_inner
+def _rank(x: Array, draws: Array, m: int, count: int) -> None:
+    """A tile of few coordinates: the order of m words is the permutation."""
+    order = x[x.size - RANKED :]
+    for j in range(m):
+        rank = 0
+        for i in range(m):
+            rank += draws[i] < draws[j]
+        order[rank] = j
+    for i in range(count):
+        x[i] = order[x[i]]
+
+
+@_inner
+def _shuffle(x: Array, draws: Array, rounds: int, w: int, count: int) -> None:
+    """Any other: the keyed bijection of [0, 2**w), applied to x[i] for i < count, a multiple of _LANES."""
     for r in range(rounds):  # the outer loop, so that LLVM makes vectors of the inner one
         a, c, mask, shift = _constants(x, draws[r], r, w)
         for i in range(count):
@@ -757,10 +854,16 @@ def _below(bound: int, w: int, prepared: _Prepared, start: Any) -> Any:
 
 
 @_inner
+def _padded(count: int, lanes: int) -> int:
+    """The least multiple of ``lanes`` from ``count`` on."""
+    return (count + lanes - 1) // lanes * lanes
+
+
+@_inner
 def _bits(n: int) -> int:
-    """n.bit_length()."""
+    """n.bit_length(), 0 for n < 0."""
     w = 0
-    while n >> w:
+    while n >> w > 0:
         w += 1
     return w
 
@@ -823,4 +926,51 @@ def _build_round(context: Any, x: Any, a: Any, c: Any, mask: Any, shift: Any) ->
     return x(x, x, x, x, x), build
 
 
-_pointer, _plus, _round = (nb.extending.intrinsic(build) for build in (_build_pointer, _build_plus, _build_round))
+def _build_shuffled(context: Any, x: Any, size: Any, low: Any, high: Any) -> Any:
+    """``hands.shuffled`` in 32 bits; ``low`` and ``high`` are the halves of the hand's word."""
+
+    def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        x, size, low, high = arguments
+        half, whole = x.type, ir.IntType(64)
+        word = builder.or_(builder.zext(low, whole), builder.shl(builder.zext(high, whole), whole(32)))
+        low = builder.and_(builder.trunc(builder.lshr(word, whole(TURNED)), half), half((1 << HALVES) - 1))
+        high = builder.trunc(builder.lshr(word, whole(TURNED + HALVES)), half)
+        for a, b in ROUNDS:
+            u = builder.mul(low, half(a))
+            z = builder.zext(builder.add(u, builder.mul(high, half(b))), whole)
+            pivot = builder.trunc(builder.lshr(builder.mul(z, builder.zext(size, whole)), whole(32)), half)
+            y = builder.sub(pivot, x)
+            y = builder.select(builder.icmp_unsigned("<", pivot, x), builder.add(y, size), y)
+            larger = builder.select(builder.icmp_unsigned("<", x, y), y, x)
+            odd = builder.or_(builder.shl(larger, half(1)), half(1))
+            swap = builder.icmp_signed("<", builder.mul(builder.or_(u, half(1)), odd), half(0))
+            x = builder.select(swap, y, x)
+        return x
+
+    return x(x, x, x, x), build
+
+
+def _build_write_run(context: Any, x: Any, at: Any, begin: Any, start: Any, mask: Any) -> Any:
+    """x[at + i] = begin + ((start + i) & mask) for i < _RUN, in one vector; nothing is checked."""
+
+    def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        array, at, *numbers = arguments
+        lane, lanes = numbers[0].type, ir.VectorType(numbers[0].type, _RUN)
+        nothing, zeros = ir.Constant(lanes, ir.Undefined), ir.Constant(ir.VectorType(ir.IntType(32), _RUN), [0] * _RUN)
+        begin, start, mask = (
+            builder.shuffle_vector(builder.insert_element(nothing, number, ir.IntType(32)(0)), nothing, zeros)
+            for number in numbers
+        )
+        i = ir.Constant(lanes, [lane(i) for i in range(_RUN)])
+        places = builder.add(begin, builder.and_(builder.add(start, i), mask))
+        data = context.make_array(signature.args[0])(context, builder, array).data
+        builder.store(places, builder.bitcast(builder.gep(data, [at]), lanes.as_pointer()), align=lane.width // 8)
+        return context.get_dummy_value()
+
+    return nb.types.void(x, at, begin, start, mask), build
+
+
+_pointer, _plus, _round, _shuffled, _write_run = (
+    nb.extending.intrinsic(build)
+    for build in (_build_pointer, _build_plus, _build_round, _build_shuffled, _build_write_run)
+)

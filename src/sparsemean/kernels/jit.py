@@ -19,6 +19,11 @@ def inner(function: Function) -> Function:
     return cast(Function, nb.njit(nogil=True, error_model="numpy")(function))
 
 
+def inlined(function: Function) -> Function:
+    """The same, however large it is: LLVM would call a large one, and a call with many arguments takes its time."""
+    return cast(Function, nb.njit(nogil=True, error_model="numpy", forceinline=True)(function))
+
+
 def entry(function: Function) -> Function:
     """Compile at the first call, cache on disk for the next process, and run without the interpreter's lock."""
     try:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sparsemean._types import Doubles, Floats
-from sparsemean.kernels.sample import stream_index, stream_word
+from sparsemean.kernels.stream import stream_index, stream_word
 from sparsemean.kernels.twin import twin
 
 Codes: TypeAlias = npt.NDArray[np.uint8]

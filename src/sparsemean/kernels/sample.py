@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from sparsemean._types import Floats, Ints, Words
+from sparsemean.kernels.hands import dealt
+from sparsemean.kernels.stream import below, stream_index, stream_word
 from sparsemean.kernels.twin import SMALL, twin
 
 STRIDE = 8  # words of the stream set aside for a tile; only the last, short one may need more
 RANKED = 64  # a tile up to this size is shuffled by ranking words, not by rounds
 KEPT = 1 << 12  # a sample of up to this many coordinates is kept for the next call
 _CHUNK = 1 << 16  # coordinates drawn at a time, so that temporaries stay in the cache
-_GOLDEN, _ALL = 0x9E3779B97F4A7C15, (1 << 64) - 1
 
 AnyInts: TypeAlias = npt.NDArray[np.integer[Any]]
-_Z = TypeVar("_Z", int, npt.NDArray[Any])  # a number, or an array of them
 
 
 class Sample(NamedTuple):
@@ -40,6 +40,12 @@ class Sample(NamedTuple):
     slot, slots
         Position in a balanced draw, and of how many: samples that differ only in ``slot`` share the coordinates out
         evenly. By default a sample stands alone.
+    hand
+        Places per hand of a balanced draw, a power of two that divides ``size``; 0 of a sample that stands alone.
+    hand_a, hand_b
+        Two words, which determine the stream of words that deals the hands.
+    hand_o
+        By how many places the last hand is turned, if it is short.
     """
 
     a: np.uint64
@@ -50,12 +56,23 @@ class Sample(NamedTuple):
     size: int
     slot: int = 0
     slots: int = 1
+    hand: int = 0
+    hand_a: np.uint64 = np.uint64(0)
+    hand_b: np.uint64 = np.uint64(0)
+    hand_o: int = 0
 
     @staticmethod
-    def keyed(digest: bytes, dim: int, k: int, size: int, slot: int = 0, slots: int = 1) -> Sample:
+    def keyed(digest: bytes, dim: int, k: int, size: int) -> Sample:
         """The sample of a key with this digest: two words for the tiles, two for the offset."""
         a, b, *offset = np.frombuffer(digest, "<u8").astype(np.uint64)
-        return Sample(a, b, below(dim, offset, 0), dim, k, size, slot, slots)
+        return Sample(a, b, below(dim, offset, 0), dim, k, size)
+
+    def balanced(self, digest: bytes, hand: int, slot: int, slots: int) -> Sample:
+        """The sample at a position of a balanced draw: two words of this digest for its hands, two for the last one."""
+        a, b, *last = np.frombuffer(digest, "<u8").astype(np.uint64)
+        short = self.dim % hand
+        o = below(short, last, 0) if short else 0
+        return self._replace(slot=slot, slots=slots, hand=hand, hand_a=a, hand_b=b, hand_o=o)
 
     @property
     def own(self) -> int:
@@ -63,9 +80,9 @@ class Sample(NamedTuple):
         return (self.off + self.slot * self.dim) // self.slots
 
     @property
-    def sizes(self) -> tuple[int, int, int, int]:
-        """What the samples of a batch have in common: dim, k, size and slots."""
-        return self.dim, self.k, self.size, self.slots
+    def sizes(self) -> tuple[int, int, int, int, int]:
+        """What the samples of a batch have in common: dim, k, size, slots and hand."""
+        return self.dim, self.k, self.size, self.slots, self.hand
 
     @property
     def tiles(self) -> int:
@@ -88,8 +105,10 @@ def sample_numpy(sample: Sample, first: int, last: int, out: AnyInts) -> None:
         span = slice(at[some[0]], at[some[-1] + 1])
         out[span] = _from_full_tiles(sample, first + some, counts[some])
     if first <= full < last and counts[-1]:
-        draws, o = last_shuffle(sample)
-        out[at[-2] :] = from_tile(draws, o, int(counts[-1]), sample.dim - full * size) + full * size
+        m = sample.dim - full * size
+        draws, o = shuffle(sample, full * STRIDE, m)
+        x = dealt(sample, np.array([full]), m) if sample.hand else (np.arange(counts[-1]) + o) % m
+        out[at[-2] :] = from_tile(draws, x, m) + full * size
 
 
 draw = twin(sample_numpy, "sample", values=lambda sample, first, last, out: out.size)
@@ -157,23 +176,6 @@ def places_of(sample: Sample, b: Ints) -> Ints:
     return np.where(b * sample.size >= sample.dim, sample.k, b * q + (sample.own + b * r) // sample.dim)
 
 
-def run_starts(sample: Sample, b: Ints) -> Ints:
-    """How many places of tile b the slots before this one take, which is where the run of this one starts."""
-    if sample.slots == 1:
-        return np.zeros(b.shape, np.int64)
-    return _taken_before(sample, b + 1) - _taken_before(sample, b)
-
-
-def _taken_before(sample: Sample, b: Ints) -> Ints:
-    """The sum of ``places_of`` over the slots before this one."""
-    q, r = divmod(sample.size * sample.k, sample.dim)
-    more, rest = np.divmod(b * r, sample.dim)
-    # Each slot has b·q + more places up to tile b, and the last ``ahead`` slots have one more.
-    ahead = (sample.off + sample.slots * rest) // sample.dim
-    taken = sample.slot * (b * q + more) + np.maximum(0, sample.slot - sample.slots + ahead)
-    return np.where(b * sample.size >= sample.dim, sample.slot * sample.k, taken)
-
-
 def _from_full_tiles(sample: Sample, tiles: Ints, counts: Ints) -> Ints:
     """The counts[j] coordinates of every tiles[j], one tile after another."""
     size, widest, rounds = sample.size, int(counts.max()), shuffle_words(sample.size)
@@ -181,27 +183,19 @@ def _from_full_tiles(sample: Sample, tiles: Ints, counts: Ints) -> Ints:
     draws: Words = stream_word(sample, starts[:, None] + stream_index(0, rounds + 1))
     order: Literal["C", "F"] = "C" if widest > len(tiles) else "F"  # the longer axis is the inner loop
     x = np.empty((len(tiles), widest), np.uint32, order)
-    x[:] = np.arange(widest)
-    x += draws[:, rounds:].astype(np.uint32)  # modulo 2**32, of which size is a divisor
-    if sample.slots > 1:
-        x += run_starts(sample, tiles)[:, None].astype(np.uint32)
-    x &= np.uint32(size - 1)
+    some = np.arange(widest) < counts[:, None]
+    if sample.hand:
+        x[some] = dealt(sample, tiles, size)
+    else:
+        x[:] = np.arange(widest)
+        x += draws[:, rounds:].astype(np.uint32)  # modulo 2**32, of which size is a divisor
+        x &= np.uint32(size - 1)
     found = permuted(x, draws, size) + tiles[:, None] * size
-    if counts.min() == widest:
-        return found.ravel()
-    return found[np.arange(widest) < counts[:, None]]
+    return found.ravel() if counts.min() == widest else found[some]
 
 
-def last_shuffle(sample: Sample) -> tuple[Words, int]:
-    """What ``from_tile`` needs for the last tile, if that is short: the words that shuffle it, and o."""
-    full, m = divmod(sample.dim, sample.size)
-    draws, o = shuffle(sample, full * STRIDE, m)
-    return draws, (o + int(run_starts(sample, np.array([full]))[0])) % m
-
-
-def from_tile(draws: Words, o: int, count: int, m: int) -> Ints:
-    """walk((i + o) mod m) for i < count, in a tile of any size m."""
-    x = (np.arange(count) + o) % m
+def from_tile(draws: Words, x: Ints, m: int) -> Ints:
+    """walk(x) at these places x, in a tile of any size m."""
     if m <= RANKED:
         order: Ints = np.argsort(draws, kind="stable")
         return order[x]
@@ -250,30 +244,3 @@ def shuffle(stream: Sequence[Any], start: int, m: int) -> tuple[Words, int]:
 def shuffle_words(m: int) -> int:
     """Words that shuffle a tile of m: one for each member, or one for each round."""
     return m if m <= RANKED else 2 - (-48 // (m - 1).bit_length())
-
-
-def below(bound: int, stream: Sequence[Any], start: int) -> int:
-    """Uniform in [0, bound): the first word from ``start`` whose low bits are below it."""
-    mask = (1 << (bound - 1).bit_length()) - 1
-    while (low := stream_word(stream, start) & mask) >= bound:
-        start += 1
-    return low
-
-
-def stream_index(start: int, count: int) -> Words:
-    """The positions start, start + 1, … in a stream."""
-    return np.arange(count, dtype=np.uint64) + np.uint64(start)
-
-
-def stream_word(stream: Sequence[Any], index: _Z) -> _Z:
-    """The words at these positions of the stream whose key is the first two of ``stream``."""
-    z = ((index + 1) * _GOLDEN + int(stream[0])) & _ALL
-    return _mixed(_mixed(z) ^ int(stream[1]))
-
-
-def _mixed(z: _Z) -> _Z:
-    """A bijection of the 64-bit words: the finaliser of splitmix64."""
-    z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & _ALL
-    z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & _ALL
-    mixed: _Z = z ^ (z >> 31)
-    return mixed

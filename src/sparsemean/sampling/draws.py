@@ -41,7 +41,7 @@ class Independent(Draw):
 
 @dataclass(frozen=True)
 class Balanced(Draw):
-    """Nodes share one random order of the coordinates per round and take runs of it in the order of their slots.
+    """Nodes share one random order of the coordinates per round, and every few of them are dealt out to all slots.
 
     Of n slots with p = k/d, ⌊np⌋ or ⌈np⌉ send each coordinate. With np a whole number and all present the plain mean
     has the error (1/n²)(1/p − 1)(R1 − R2/(n − 1)): that of independent draws where vectors are uncorrelated, 0 where

@@ -11,7 +11,7 @@ import numpy as np
 
 from sparsemean._types import Words
 from sparsemean.errors import InvalidInput
-from sparsemean.kernels.sample import stream_index, stream_word
+from sparsemean.kernels.stream import stream_index, stream_word
 from sparsemean.sampling.plan import Plan
 
 VERSION = 1

@@ -12,6 +12,7 @@ import numpy as np
 
 from sparsemean._types import Ints
 from sparsemean.errors import InvalidInput
+from sparsemean.kernels.hands import hand_size
 from sparsemean.kernels.sample import Sample, draw, drawn, places
 from sparsemean.sampling.keys import Key, integer
 from sparsemean.sampling.slots import slot_order
@@ -57,7 +58,7 @@ def balanced_sample_of(key: Key, dim: int, k: int, slot: int, slots: int) -> Sam
     Parameters
     ----------
     key
-        Its seed, round and part count; the node does not, since the slots cut one random order into runs.
+        Its seed, round and part count; the node does not, since all slots go by one random order.
     dim, k
         As for ``sample_of``. Only slots of the same dim and k balance one another.
     slot
@@ -66,7 +67,7 @@ def balanced_sample_of(key: Key, dim: int, k: int, slot: int, slots: int) -> Sam
         How many there are, up to 2**20.
 
     >>> [drawn(balanced_sample_of(Key(7, 0, None), 6, 2, slot, slots=3)).tolist() for slot in range(3)]
-    [[3, 1], [2, 0], [4, 5]]
+    [[2, 0], [3, 1], [4, 5]]
     """
     dim, k = _sizes(dim, k)
     position = slot_order(key, k, slots, slot)
@@ -116,8 +117,9 @@ def sample_between(sample: Sample, lo: int, hi: int) -> tuple[Ints, int]:
 
 @lru_cache(maxsize=64)  # the same for all nodes of a round
 def _first_slot(seed: int, round: int, part: int, dim: int, k: int) -> Sample:
-    digest = Key(seed, round, None, part).digest(b"balanced" + k.to_bytes(8, "little"))
-    return Sample.keyed(digest, dim, k, tile_size(dim))
+    key, of_k, size = Key(seed, round, None, part), k.to_bytes(8, "little"), tile_size(dim)
+    sample = Sample.keyed(key.digest(b"balanced" + of_k), dim, k, size)
+    return sample.balanced(key.digest(b"hands" + of_k), hand_size(dim, k, size), 0, 1)
 
 
 @lru_cache(maxsize=256, typed=True)  # the same few, for every payload
