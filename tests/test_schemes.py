@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import sparsemean as sm
+from sparsemean.decoding import Ratio, Shrunk
 from sparsemean.memory import Nothing
 
 NAMES = [
@@ -27,6 +28,10 @@ NAMES = [
     "rand-k-hybrid",
     "rand-k-balanced",
     "rand-k-balanced-hybrid",
+    "rand-k-hybrid-shrunk",
+    "rand-k-balanced-hybrid-shrunk",
+    "rand-k-ratio",
+    "rand-k-balanced-ratio",
     "top-k",
     "top-k-spatial",
     "top-k-temporal",
@@ -45,6 +50,8 @@ def scheme_named(name: str, **options: Any) -> sm.Scheme:
     return sm.named(name, **given)
 
 
+SHRUNK = ("rand-k-hybrid-shrunk", "rand-k-balanced-hybrid-shrunk")
+RATIO = ("rand-k-ratio", "rand-k-balanced-ratio")
 SPATIAL = sm.Spatial("avg")
 untyped: Any = sm  # for arguments that are wrong on purpose
 INCOMPATIBLE: dict[str, tuple[Callable[[], object], str]] = {
@@ -59,6 +66,13 @@ INCOMPATIBLE: dict[str, tuple[Callable[[], object], str]] = {
     "spatial of lazy nodes": (
         lambda: sm.Scheme(sm.Lazy(sm.RandK(2)), SPATIAL, sm.PerNode()),
         "decode with Mean",
+    ),
+    "ratio of scaled values": (lambda: sm.Scheme(sm.Wangni(2), Ratio()), "Ratio needs samples of x itself"),
+    "shrinking what is biased": (lambda: Shrunk(sm.Spatial("estimated")), re.escape("use Mean()")),
+    "shrinking a chosen sample": (lambda: sm.Scheme(sm.TopK(2), Shrunk(sm.Mean())), "sample uniformly"),
+    "shrinking what is remembered": (
+        lambda: sm.Scheme(sm.RandK(2), Shrunk(sm.Mean()), sm.Shared()),
+        re.escape("use memory=SharedStable()"),
     ),
     "memory of scaled values": (lambda: sm.Scheme(sm.Wangni(2), memory=sm.PerNode()), "drop the memory"),
     "memory of two parts": (
@@ -163,7 +177,7 @@ def test_every_name_is_a_scheme_of_either_kind_of_value(name):
         assert scheme == scheme_named(name, values=values)
         assert scheme.node_state == (name in ("error-feedback-top-k", "error-feedback-rand-k", "diana", "lag"))
         biased = ("top-k", "top-k-spatial", "top-k-temporal", "rtop-k", "error-feedback-top-k", "error-feedback-rand-k")
-        assert scheme.unbiased == (name not in (*biased, "lag", "rand-k-spatial-adaptive"))
+        assert scheme.unbiased == (name not in (*biased, "lag", "rand-k-spatial-adaptive", *RATIO, *SHRUNK))
 
 
 @pytest.mark.parametrize(

@@ -78,7 +78,7 @@ class Estimate:
     error : float or None
         Estimate of E‖mean − truth‖² from what arrived, without bias, so that it can be negative. With a decoder that
         adapts to the round itself (``Spatial("estimated")``) it is a little low. None where no formula holds (biased
-        or pre-scaled encoders).
+        or pre-scaled encoders, ``Ratio``).
     error_se : float or None
         Standard error of ``error``; None where it is not known, as for balanced draws.
     correlation : Correlation or None

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sparsemean.decoding.decoders import Decoder, Mean, Spatial
+from sparsemean.decoding import Decoder, Mean, Ratio, Shrunk, Spatial
 from sparsemean.encoders import (
     Difference,
     Encoder,
@@ -79,18 +79,25 @@ class Scheme:
             if not isinstance(member, kind):
                 raise InvalidInput(f"a Scheme takes a {kind.__name__} here, not {member!r}")
         sends, remembers = self.encoder.facts, self.memory.facts
+        decoder = type(self.decoder).__name__
         if self.decoder.reweights and not sends.raw:
-            raise IncompatibleScheme("Spatial needs samples of x itself; use RandK or TopK, or decode with Mean")
+            raise IncompatibleScheme(f"{decoder} needs samples of x itself; use RandK or TopK, or decode with Mean")
         if self.decoder.reweights and sends.unbiased and not sends.uniform:
             raise IncompatibleScheme(
-                "Spatial needs nodes that sample independently; drop shared=True, or decode with Mean"
+                f"{decoder} needs nodes that sample independently; drop shared=True, or decode with Mean"
             )
         if self.decoder.adapts and not sends.uniform:
             raise IncompatibleScheme(
                 "a decoder that learns the correlation needs nodes that sample uniformly; use RandK, or a fixed ratio"
             )
+        if self.decoder.shrinks is not None and remembers.feedback > 0:
+            raise IncompatibleScheme(
+                f"{self.memory!r} remembers the estimate, which {decoder} makes smaller; use memory=SharedStable()"
+            )
         if self.decoder.reweights and sends.skips:
-            raise IncompatibleScheme("Spatial counts who sent a coordinate, and Lazy nodes may skip; decode with Mean")
+            raise IncompatibleScheme(
+                f"{decoder} counts who sent a coordinate, and Lazy nodes may skip; decode with Mean"
+            )
         if remembers.needs_raw and not sends.raw:
             raise IncompatibleScheme(
                 f"{self.memory!r} subtracts what it remembers from values of x, which {self.encoder!r} does not send; "
@@ -116,7 +123,8 @@ INDEPENDENT = Independent()
 
 
 def _sample(k: Any, draw: Draw = INDEPENDENT) -> Encoder:
-    return OneOf(tuple(RandK(each, draw=draw) for each in k)) if isinstance(k, tuple | list) else RandK(k, draw=draw)
+    sizes = k if isinstance(k, tuple | list) else (k,)
+    return RandK(sizes[0], draw=draw) if len(sizes) == 1 else OneOf(tuple(RandK(each, draw=draw) for each in sizes))
 
 
 _NAMED: dict[str, Callable[..., Scheme]] = {
@@ -141,6 +149,12 @@ _NAMED: dict[str, Callable[..., Scheme]] = {
     "rand-k-balanced-hybrid": lambda k, values: Scheme(
         _sample(k, Balanced()), Spatial("learned"), Hybrid(), values=values
     ),
+    "rand-k-hybrid-shrunk": lambda k, values: Scheme(_sample(k), Shrunk(Spatial("learned")), Hybrid(), values=values),
+    "rand-k-balanced-hybrid-shrunk": lambda k, values: Scheme(
+        _sample(k, Balanced()), Shrunk(Spatial("learned")), Hybrid(), values=values
+    ),
+    "rand-k-ratio": lambda k, values: Scheme(_sample(k), Ratio(), values=values),
+    "rand-k-balanced-ratio": lambda k, values: Scheme(_sample(k, Balanced()), Ratio(), values=values),
     "top-k": lambda k, values: Scheme(TopK(k), values=values),
     "top-k-spatial": lambda k, values: Scheme(TopK(k), Spatial("avg"), values=values),
     "top-k-temporal": lambda k, values: Scheme(TopK(k), memory=PerNode(), values=values),

@@ -33,7 +33,8 @@ SCALED = ("rand-k", *TEMPORAL, *BALANCED)
 GIVEN_T: dict[str, str | float] = {"rand-k-spatial-max": "max", "rand-k-spatial-avg": "avg", "rand-k-spatial-opt": 2.5}
 LEARNT_T = ("rand-k-spatial-adaptive-unbiased", "rand-k-temporal-shared-stable", "rand-k-hybrid")
 IN_A_ROUND = [*ONE, *SCALED, "induced", *GIVEN_T, *LEARNT_T]
-PER_COORDINATE = {"top-k-temporal", "top-k-spatial", "rand-k-spatial-adaptive"}
+UNBOUNDED = {"rand-k-ratio", "rand-k-balanced-ratio", "rand-k-hybrid-shrunk", "rand-k-balanced-hybrid-shrunk"}
+PER_COORDINATE = {"top-k-temporal", "top-k-spatial", "rand-k-spatial-adaptive", *UNBOUNDED}
 IN_STEP = {"diana", "lag"}
 
 Choice = Callable[[int, Payload], Payload]

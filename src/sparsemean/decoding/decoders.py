@@ -25,18 +25,21 @@ Shares: TypeAlias = tuple[float, ...]
 
 @dataclass(frozen=True, slots=True)
 class Belief:
-    """ρ/(n − 1) of one block.
+    """What is known of one block besides its totals.
 
     Attributes
     ----------
     before : float, optional
-        As earlier rounds showed it; None where none has.
+        ρ/(n − 1) as earlier rounds showed it; None where none has.
     now : float, optional
-        As this round shows it, NaN where it does not tell; None before its end.
+        The same as this round shows it, NaN where it does not tell; None before its end.
+    signal : float, default 1.0
+        The factor of least error for the mean innovation as this round shows it, for a decoder that ``shrinks``.
     """
 
     before: float | None = None
     now: float | None = None
+    signal: float = 1.0
 
 
 class Decoder(ABC):
@@ -48,9 +51,19 @@ class Decoder(ABC):
         return False
 
     @property
+    def weighs(self) -> bool:
+        """Whether it needs the weight that came at each coordinate, ``RoundTotals.sent_weight``."""
+        return False
+
+    @property
     def adapts(self) -> bool:
         """Whether it takes the correlation from what arrives, for which nodes must sample uniformly."""
         return False
+
+    @property
+    def shrinks(self) -> Decoder | None:
+        """The decoder whose mean innovation it multiplies by each block's ``Belief.signal``; None where it does not."""
+        return None
 
     @property
     def unbiased(self) -> bool:

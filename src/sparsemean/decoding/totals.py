@@ -15,6 +15,9 @@ from sparsemean.payload import Part
 from sparsemean.payload.blocks import Blocks
 from sparsemean.theory.estimated import Moments
 
+NO_MOMENTS = (np.zeros(0), np.zeros(0, np.int64), np.zeros(0), np.zeros(0), np.zeros(0))
+"""What stands in ``Totals`` where no powers are summed."""
+
 
 class RoundTotals:
     """Sums, counts and powers per coordinate of y = weight · scale · (value − expectation); updated in place.
@@ -33,9 +36,19 @@ class RoundTotals:
         How many classes of nodes there are.
     held : MomentSample, optional
         Which coordinates keep power sums; where the blocks are a range of longer vectors, those of the range.
+    weighs : bool, default False
+        Whether to sum the weights of those who sent a coordinate, times their scale: ``sent_weight``, 8 bytes a
+        coordinate.
     """
 
-    def __init__(self, blocks: Blocks, moments: bool, classes: int = 1, held: MomentSample | None = None) -> None:
+    def __init__(
+        self,
+        blocks: Blocks,
+        moments: bool,
+        classes: int = 1,
+        held: MomentSample | None = None,
+        weighs: bool = False,
+    ) -> None:
         self.blocks = blocks
         self.moments = moments
         self.held = moment_sample(blocks) if held is None else held
@@ -46,6 +59,7 @@ class RoundTotals:
         self.class_noise: Doubles = np.zeros((classes, len(blocks.sizes)))
         self.weight: Doubles = np.zeros(len(blocks.sizes))
         self.counts: npt.NDArray[np.int32] = np.zeros(blocks.dim, np.int32)
+        self.sent_weight: Doubles = np.zeros(blocks.dim if weighs else 0)
         self.squares: Doubles = np.zeros(self.held.count if moments else 0)
         self.cubes: Doubles = np.zeros(self.held.count if moments else 0)
         self.fourths: Doubles = np.zeros(len(blocks.sizes))
@@ -85,6 +99,8 @@ class RoundTotals:
                 chosen, values, share = chosen[kept], values[kept], share[kept]
             y = np.asarray(share * (part.scale * values), np.float64)
             scatter(self.class_sums[of_class], self.counts, chosen, y)
+            if self.sent_weight.size:
+                self.sent_weight[chosen] += share * part.scale
             if self.moments:
                 self.class_squares[of_class] += self.blocks.sums_at(chosen, y * y)
                 self._add_powers(chosen, y)
@@ -128,10 +144,19 @@ class RoundTotals:
             self.fourths if moments else empty,
         )
         values, scale = [part.values for part in parts], parts[0].scale
-        fold(into, Batch(samples, values, expected, weights, self.blocks.starts, scale, blend), threads_for(samples))
+        batch = Batch(samples, values, expected, weights, self.blocks.starts, scale, blend)
+        fold(into, batch, threads_for(samples))
+        if self.sent_weight.size:
+            self._add_weights(batch)
         for weight, part in zip(weights, parts, strict=True):
             if moments and part.noise != 0.0:
                 self.class_noise[of_class] += self._noise(weight, part)
+
+    def _add_weights(self, batch: Batch) -> None:
+        """The weights of a batch are what it would add if every value were 1 and nothing expected."""
+        ones = [np.ones(each.size, each.dtype) for each in batch.values]
+        into = Totals(self.sent_weight, np.zeros_like(self.counts), *NO_MOMENTS)
+        fold(into, batch._replace(values=ones, expected=[None] * len(ones), blend=None), threads_for(batch.samples))
 
     def _noise(self, weight: Doubles, part: Part) -> Doubles:
         """Σ of its variance over the values of a part, per block."""

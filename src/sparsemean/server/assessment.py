@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
 from sparsemean._types import Doubles
 from sparsemean.decoding.decoders import Belief
 from sparsemean.decoding.quality import Quality, innovation_correlation, quality
+from sparsemean.decoding.shrunk import shrink
 from sparsemean.decoding.summary import Summary
 from sparsemean.run import Run
 from sparsemean.state_tree import Tree, array_in, branch
+from sparsemean.theory import FixedWeighting
 
 
 class Assessment:
@@ -35,11 +38,37 @@ class Assessment:
         shown = innovation_correlation(summary, self._run.class_shares)
         return self._correlation if shown is None else np.where(np.isnan(shown), self._correlation, shown)
 
-    def quality(self, summary: Summary, beliefs: tuple[Belief, ...], weight: Doubles) -> Quality:
-        """How good an estimate with these beliefs is; ``weight`` is the total that each block's mean is divided by."""
-        decoder, nodes = self._run.scheme.decoder, summary.nodes.tolist()
-        T = [decoder.T(known, n) for known, n in zip(beliefs, nodes, strict=True)]
-        return quality(summary, self._run.class_shares, T, weight, self._run.dim)
+    def assess(self, summary: Summary, weight: Doubles) -> tuple[tuple[Belief, ...], Quality]:
+        """What a decoder may go by at the end of a round, and how good its estimate is.
+
+        ``weight`` is the total that each block's mean is divided by.
+        """
+        beliefs, decoder = self.beliefs(summary), self._run.scheme.decoder
+        as_it_is = decoder.shrinks or decoder
+        T = [as_it_is.T(known, n) for known, n in zip(beliefs, summary.nodes.tolist(), strict=True)]
+        found = quality(summary, self._run.class_shares, T, weight, self._run.dim)
+        return (beliefs, found) if decoder.shrinks is None else self._shrunk(summary, weight, beliefs, T, found)
+
+    def _shrunk(
+        self,
+        summary: Summary,
+        weight: Doubles,
+        beliefs: tuple[Belief, ...],
+        T: list[FixedWeighting | None],
+        found: Quality,
+    ) -> tuple[tuple[Belief, ...], Quality]:
+        """The same once each block is shrunk by itself (``decoding.Shrunk``)."""
+        known, parts = list(beliefs), []
+        for block in np.flatnonzero(summary.weight > 0).tolist():
+            alone = np.where(np.arange(len(weight)) == block, summary.weight, 0.0)  # of no other block
+            own = quality(replace(summary, weight=alone), self._run.class_shares, T, weight, self._run.dim)
+            factor = summary.weight[block] / (weight[block] * summary.nodes[block])
+            signal, part = shrink(own, float(factor) ** 2)
+            known[block] = replace(known[block], signal=signal)
+            parts.append(part)
+        errors, roundings = ([getattr(part, name) for part in parts] for name in ("error", "rounding"))
+        error, rounding = (None if None in each else sum(each) for each in (errors, roundings))
+        return tuple(known), replace(found, error=error, error_se=None, rounding=rounding)
 
     def learn(self, beliefs: tuple[Belief, ...]) -> None:
         """The round is over: the correlation that it showed is what later rounds go by."""

@@ -47,7 +47,8 @@ class Estimator:
         """Of the open round; made when they are first needed."""
         if self._totals is None:
             shares, sampled = self.run.class_shares, moment_sample(self.run.ranges, *self._range)
-            self._totals = RoundTotals(self._blocks, bool(shares), max(1, len(shares)), sampled)
+            weighs = self.run.scheme.decoder.weighs
+            self._totals = RoundTotals(self._blocks, bool(shares), max(1, len(shares)), sampled, weighs)
         return self._totals
 
     def fold(self, arrivals: Sequence[Arrival]) -> None:

@@ -9,6 +9,8 @@ from sparsemean.lab.compare.comparison import Comparison, Result
 from sparsemean.lab.compare.correlation import VectorCorrelation
 
 ORACLE = "rand-k-spatial-opt"
+OTHER_USE = ("-ratio", "-shrunk")
+"""Endings of names of schemes that are made for something else: unequal weights, and monitoring alone."""
 EXACT_ENOUGH = 1e-10
 SIMILAR = 0.1
 """R2/R1 over n from which on vectors have something in common."""
@@ -59,13 +61,13 @@ def _judged(result: Result) -> float:
 
 
 def _is_choice(result: Result, comparison: Comparison) -> bool:
-    """Not the one told the true correlation, nor one that diverges or is over the budget.
+    """Not the one told the true correlation, nor one for another use, that diverges or is over the budget.
 
     Whole vectors compress only where bytes are counted.
     """
     name = result.scheme.partition(" ")[0]
     whole = name in WHOLE_VECTORS and comparison.budget.bytes is None
-    if whole or name == ORACLE or result.diverges or not math.isfinite(_judged(result)):
+    if whole or name == ORACLE or name.endswith(OTHER_USE) or result.diverges or not math.isfinite(_judged(result)):
         return False
     return not result.over_budget
 

@@ -6,7 +6,18 @@ from dataclasses import replace
 
 from sparsemean.lab.experiments.catalogue.correlation import STATIONS
 from sparsemean.lab.experiments.catalogue.learning import SPLITS, kmeans_setting, logistic_setting, power_setting
-from sparsemean.lab.experiments.catalogue.schemes import BALANCED, BALANCED_HYBRID, HYBRID, OPT, PLAIN, UNBIASED
+from sparsemean.lab.experiments.catalogue.schemes import (
+    BALANCED,
+    BALANCED_HYBRID,
+    BALANCED_RATIO,
+    BALANCED_SHRUNK,
+    HYBRID,
+    OPT,
+    PLAIN,
+    RATIO,
+    SHRUNK,
+    UNBIASED,
+)
 from sparsemean.lab.experiments.catalogue.size import ExperimentSize
 from sparsemean.lab.experiments.setting import EXACT, Setting
 
@@ -16,6 +27,9 @@ ABSENT = (0.0, 0.1, 0.3, 0.5)
 POOL = 1000
 EQUAL_DIM, EQUAL = 1024, ((10, 100), (50, 20))
 """d, and (n, k): nearly every coordinate comes once."""
+WEIGHTED_NODES, WEIGHTED_APART, SPREAD = 30, (0.1, 0.01), 1.0
+"""n, 1 − (R2/R1)/(n − 1) and the σ of lognormal weights."""
+EQUAL_WEIGHTS, ONE_K, IN_PROPORTION = "equal weights", "unequal weights", "unequal weights, k in proportion"
 BATCH, RATE = 32, 0.1
 _NODES, _DIM = 10, 4000
 
@@ -57,6 +71,25 @@ def designed_equal(size: ExperimentSize, seed: int) -> list[Setting]:
     ]
 
 
+def designed_weights(size: ExperimentSize, seed: int) -> list[Setting]:
+    """Single rounds of nodes of unequal weight, k = 0.2d on average."""
+    options = (("measure", "alike-means"), ("dim", _DIM), ("trials", max(size.designed_trials // 4, 2)))
+    unequal, sized = (("spread", SPREAD),), (("spread", SPREAD), ("proportional", 1))
+    compared = [
+        *((scheme, EQUAL_WEIGHTS, ()) for scheme in (OPT, BALANCED)),
+        *((scheme, ONE_K, unequal) for scheme in (OPT, BALANCED, RATIO, BALANCED_RATIO)),
+        *((scheme, IN_PROPORTION, sized) for scheme in (UNBIASED, BALANCED)),
+    ]
+    return [
+        Setting(
+            *("designed-weights", "alike", "normal", scheme, 0.2, seed, 1, split, WEIGHTED_NODES),
+            options=(*options, *more, ("ratio", (1 - apart) * (WEIGHTED_NODES - 1))),
+        )
+        for apart in WEIGHTED_APART
+        for scheme, split, more in compared
+    ]
+
+
 def designed_power(size: ExperimentSize, seed: int) -> list[Setting]:
     """Power iteration: each draw without a memory and with the hybrid one."""
     schemes = (PLAIN, UNBIASED, BALANCED, HYBRID, BALANCED_HYBRID)
@@ -84,7 +117,7 @@ def designed_weather(size: ExperimentSize, seed: int) -> list[Setting]:
         Setting("designed-weather", "stream", "weather", scheme, share, own, 31, "stations", STATIONS)
         for own in seeds
         for share in (0.1, 0.2)
-        for scheme in (PLAIN, BALANCED, HYBRID, BALANCED_HYBRID)
+        for scheme in (PLAIN, BALANCED, HYBRID, BALANCED_HYBRID, SHRUNK, BALANCED_SHRUNK)
     ]
 
 
@@ -96,9 +129,12 @@ def designed_logistic(size: ExperimentSize, seed: int) -> list[Setting]:
 
 
 def designed_batches(size: ExperimentSize, seed: int) -> list[Setting]:
-    """Stochastic gradients of small batches, which have little in common after the first rounds."""
+    """Stochastic gradients of small batches, which have little in common after the first rounds.
+
+    Shrunk ones show why these are not for training.
+    """
     options = (("rate", RATE), ("loss_rows", size.loss_rows), ("batch", BATCH))
-    schemes = (PLAIN, BALANCED, HYBRID, BALANCED_HYBRID)
+    schemes = (PLAIN, BALANCED, HYBRID, BALANCED_HYBRID, SHRUNK)
     return [
         replace(
             logistic_setting(size, seed, scheme, share, "designed-batches"),

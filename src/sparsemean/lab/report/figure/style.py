@@ -50,6 +50,12 @@ _LISTED = {
     "rand-k-hybrid": Style("Hybrid memory", "#3b1369", "#7b4ae4", "hexagon"),
     "rand-k-balanced": Style("Balanced draws", "#28a000", "#a8e000", "pentagon"),
     "rand-k-balanced-hybrid": Style("Balanced draws, hybrid memory", "#9000e8", "#e860ff", "pentagon-open"),
+    "rand-k-hybrid-shrunk": Style("Hybrid memory, shrunk", "#3b1369", "#7b4ae4", "hexagon-open", "dot"),
+    "rand-k-balanced-hybrid-shrunk": Style(
+        "Balanced draws, hybrid memory, shrunk", "#9000e8", "#e860ff", "hexagon-open", "dot"
+    ),
+    "rand-k-ratio": Style("Ratio", "#b45309", "#fbbf24", "diamond"),
+    "rand-k-balanced-ratio": Style("Balanced draws, ratio", "#b45309", "#fbbf24", "diamond-open", "dash"),
     "top-k": Style("Top-k", "#15803d", "#4ade80", "triangle-up"),
     "top-k-spatial": Style("Top-k-Spatial", "#15803d", "#4ade80", "triangle-up-open", "dash"),
     "top-k-temporal": Style("Top-k-Temporal", "#15803d", "#4ade80", "triangle-down-open", "dot"),
