@@ -41,6 +41,7 @@ from sparsemean.journal.written_estimate import estimate_in, estimate_tree
 from sparsemean.journal.written_tree import read_tree, written
 from sparsemean.memory.rows import Shelf
 from sparsemean.results import Estimate
+from sparsemean.sampling import Dealt
 from sparsemean.state_tree import Tree, branch
 
 KEPT_ROUNDS = 2  # ended rounds whose payloads stay, for those who want to look
@@ -193,9 +194,9 @@ class Journal:
             self._log.add(Record(self._sequence + 1, "forget", round, node))
         self._appended(1, self._durable_accepts)
 
-    def deal(self, round: int, nodes: Sequence[str]) -> None:
+    def deal(self, round: int, nodes: Dealt) -> None:
         """Append which nodes have the slots of the round."""
-        names = json.dumps(list(nodes)).encode()
+        names = json.dumps(nodes).encode()
         with self._log.change(self._durable_accepts):
             self._log.add(Record(self._sequence + 1, "deal", round, payload=names))
         self._appended(1, self._durable_accepts)

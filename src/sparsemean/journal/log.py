@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from sparsemean.errors import DamagedJournal, JournalError, SparseMeanError
 from sparsemean.journal.wal import lost_commits
+from sparsemean.sampling import Dealt, dealt_draws
 from sparsemean.wire.checksum import crc32
 
 Kind = Literal["accept", "forget", "deal", "close", "skip"]
@@ -53,7 +54,8 @@ class Record:
     node : str
         Whose payload, or who was forgotten.
     weight, payload : bytes
-        Of an accepted payload; where slots were given, ``payload`` is the list of the nodes as JSON.
+        Of an accepted payload; where slots were given, ``payload`` is the list of the nodes, or of lists of them, as
+        JSON.
     """
 
     sequence: int
@@ -64,14 +66,11 @@ class Record:
     payload: bytes = b""
 
     @property
-    def dealt(self) -> list[str]:
-        """The nodes that slots were given to, in the order of their slots."""
-        nodes = json.loads(self.payload)
-        if not isinstance(nodes, list) or not all(isinstance(node, str) for node in nodes):
-            raise ValueError("the list of those who have slots is none of names")
-        if len(set(nodes)) < len(nodes):
-            raise ValueError("the list of those who have slots names a node twice")
-        return nodes
+    def dealt(self) -> Dealt:
+        """The nodes that slots were given to."""
+        dealt: Dealt = json.loads(self.payload)
+        dealt_draws(dealt)
+        return dealt
 
     @property
     def checksum(self) -> int:

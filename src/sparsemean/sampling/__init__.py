@@ -2,7 +2,7 @@
 
 from sparsemean.sampling.draws import Balanced, Draw, Independent
 from sparsemean.sampling.keys import VERSION, Key, stream_of, words
-from sparsemean.sampling.plan import MAX_SLOTS, Plan, plan_of
+from sparsemean.sampling.plan import MAX_SLOTS, Dealt, Plan, dealt_draws, plan_of
 from sparsemean.sampling.samples import (
     MAX_DIM,
     balanced_sample_of,
@@ -20,6 +20,7 @@ __all__ = [
     "MAX_SLOTS",
     "VERSION",
     "Balanced",
+    "Dealt",
     "Draw",
     "Independent",
     "Key",
@@ -27,6 +28,7 @@ __all__ = [
     "balanced_sample_of",
     "coordinates",
     "coordinates_between",
+    "dealt_draws",
     "plan_of",
     "sample_between",
     "sample_of",

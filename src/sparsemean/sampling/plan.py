@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from sparsemean.errors import InvalidInput
 
 MAX_SLOTS = 1 << 20
+
+Dealt: TypeAlias = list[str] | list[list[str]]
+"""Who has the slots of a round, in their order: all nodes those of one draw, or those of each encoder their own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +36,23 @@ class Plan:
         known = isinstance(self.slots, int) and (self.slot is None or isinstance(self.slot, int))
         if not known or (self.slots != 0 if self.slot is None else not 0 <= self.slot < self.slots <= MAX_SLOTS):
             raise InvalidInput(f"a slot is a number below slots, which go up to {MAX_SLOTS}; got {self!r}")
+
+
+def dealt_draws(dealt: object) -> list[list[str]]:
+    """The nodes of each draw, one list for all or one for each encoder; ValueError where it is no such list.
+
+    >>> dealt_draws(["a", "b"]), dealt_draws([["a"], [], ["b"]])
+    ([['a', 'b']], [['a'], [], ['b']])
+    """
+    if not isinstance(dealt, list):
+        raise ValueError("the list of those who have slots is no list")
+    draws = [dealt] if all(isinstance(node, str) for node in dealt) else dealt
+    if not all(isinstance(draw, list) and all(isinstance(node, str) for node in draw) for draw in draws):
+        raise ValueError("the list of those who have slots is none of names")
+    names = [node for draw in draws for node in draw]
+    if len(set(names)) < len(names):
+        raise ValueError("the list of those who have slots names a node twice")
+    return draws
 
 
 def plan_of(node: str, slots: Mapping[str, int]) -> Plan:

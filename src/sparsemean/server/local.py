@@ -31,6 +31,7 @@ from sparsemean.memory.rows import Shelf
 from sparsemean.payload import Payload
 from sparsemean.results import Estimate
 from sparsemean.run import Run
+from sparsemean.sampling import Dealt
 from sparsemean.server.assessment import Assessment
 from sparsemean.server.estimator import Estimator
 from sparsemean.server.fingerprint import fingerprint
@@ -176,7 +177,7 @@ class LocalRounds(Rounds):
         self.estimator.fold([arrival for node, arrival in self._queue.items() if node in self.roster.accepted])
         self._empty_queue()
 
-    def deal(self, nodes: Sequence[str]) -> None:
+    def deal(self, nodes: Dealt) -> None:
         if self._journal is not None:  # before it is told: nodes will go by it, whatever becomes of this process
             with self._changing(harmless=JournalError):
                 self._journal.deal(self.roster.round, nodes)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from sparsemean.errors import ConflictingPayload, OutOfStep, TooFewNodes, WrongP
 from sparsemean.payload import Payload
 from sparsemean.results import Receipt
 from sparsemean.run import Run
-from sparsemean.sampling import MAX_SLOTS, Plan, plan_of
+from sparsemean.sampling import MAX_SLOTS, Dealt, Plan, dealt_draws
 from sparsemean.state_tree import Tree, array_in, branch, names_in
 
 
@@ -39,6 +40,30 @@ class Acceptance:
     basis: int
 
 
+class _Terms(NamedTuple):
+    """A node's slot, how many there are, and which encoder it must use; None where it has none, or may choose."""
+
+    slot: int | None
+    slots: int
+    choice: int | None
+
+    @property
+    def plan(self) -> Plan:
+        return Plan(self.slot, self.slots)
+
+
+NO_SLOT = _Terms(None, 0, None)
+
+
+def _terms(dealt: Dealt) -> dict[str, _Terms]:
+    draws = dealt_draws(dealt)
+    return {
+        node: _Terms(slot, len(draw), choice if len(draws) > 1 else None)
+        for choice, draw in enumerate(draws)
+        for slot, node in enumerate(draw)
+    }
+
+
 class Roster:
     """Acceptances of the open round and the last one, and the last weight and basis of every node heard.
 
@@ -57,10 +82,12 @@ class Roster:
         self.round = round
         self.accepted: dict[str, Acceptance] = {}
         self.known: dict[str, Doubles] = {}  # last weights, those heard longest ago first
-        self.dealt: dict[str, int] | None = None  # slots of the open round, once the server has given any
+        self.dealt: Dealt | None = None  # slots of the open round, once the server has given any
+        self._terms: dict[str, _Terms] = {}  # of these
         self._basis: dict[str, int] = {}
         self._closed: dict[str, Acceptance] = {}
-        self._closed_slots: dict[str, int] = {}
+        self._closed_dealt: Dealt = []
+        self._closed_terms: dict[str, _Terms] = {}
 
     def cohort(self) -> list[str]:
         """Who shares the slots of the open round where nobody says: the run's list of nodes, else all nodes heard."""
@@ -71,23 +98,31 @@ class Roster:
         """Whether the slots of the open round are fixed: some were given, or a payload came that goes by the list."""
         return self.dealt is not None or bool(self.accepted)
 
-    def deal(self, nodes: Sequence[str]) -> None:
+    def deal(self, nodes: Dealt) -> None:
         """Fix the slots of the open round: one for each of these nodes."""
-        self.dealt = {node: slot for slot, node in enumerate(nodes)}
-
-    def _slots(self) -> dict[str, int]:
-        return self.run.slots if self.dealt is None else self.dealt
+        self.dealt, self._terms = nodes, _terms(nodes)
 
     def plan(self, node: str, round: int) -> Plan | None:
         """What a payload of this node must follow in the open round or the last one; None where there are no plans."""
         if not self.run.planned:
             return None
         if round != self.round:
-            return plan_of(node, self._closed_slots)
+            return self._closed_terms.get(node, NO_SLOT).plan
         if self.dealt is None and not self.run.nodes:
             # Or whoever sends first, without a slot, would settle that nobody has one.
             raise WrongPlan(f"round {round} has given no plan yet; encode with plan=server.plan({node!r})")
-        return plan_of(node, self._slots())
+        return self.run.listed_plan(node) if self.dealt is None else self._terms.get(node, NO_SLOT).plan
+
+    def check_choice(self, submission: Submission) -> None:
+        """Refuse a payload by another encoder than that whose nodes share out the slots with this one."""
+        receipt, payload = submission.receipt, submission.payload
+        terms = self._terms if receipt.round == self.round else self._closed_terms
+        choice = terms.get(receipt.node, NO_SLOT).choice
+        if payload is not None and choice not in (None, payload.choice):
+            raise WrongPlan(
+                f"node {receipt.node!r} sends by {self.run.encoders[payload.choice]!r}, and its slot is among those of "
+                f"another encoder; tell server.plans() which encoder it uses, or make its Client with that one"
+            )
 
     def check_round(self, round: int) -> None:
         """Refuse rounds but the open one, and the one before it, whose payloads may come again."""
@@ -129,6 +164,7 @@ class Roster:
                 f"the slots of round {receipt.round} were dealt while the payload of node {receipt.node!r} came; "
                 f"encode with plan=server.plan({receipt.node!r}) of this round"
             )
+        self.check_choice(submission)
 
     def acceptance(self, submission: Submission) -> tuple[Acceptance, bool]:
         """What will be recorded of the submission, and whether its node begins afresh with it."""
@@ -162,7 +198,10 @@ class Roster:
         if self.run.in_step:
             self._basis.update({node: accepted.basis for node, accepted in self.accepted.items()})
         self._closed, self.accepted = self.accepted, {}
-        self._closed_slots, self.dealt = self._slots(), None
+        if self.dealt is None:
+            self.deal(list(self.run.nodes))
+        self._closed_dealt, self._closed_terms = self.dealt or [], self._terms
+        self.dealt, self._terms = None, {}
         self.round += 1
 
     def forget(self, node: str) -> None:
@@ -178,6 +217,7 @@ class Roster:
     def state(self) -> dict[str, Tree]:
         """All of it between two rounds."""
         closed = self._closed.values()
+        slots: Any = self._closed_dealt
         return {
             "round": self.round,
             "known": {"nodes": list(self.known), "weights": self._stacked(self.known)},
@@ -188,7 +228,7 @@ class Roster:
                 "weights": self._stacked({accepted.receipt.node: accepted.weight for accepted in closed}),
                 "numbers": np.array([(accepted.bytes, accepted.basis) for accepted in closed], np.int64),
             },
-            **({"slots": list(self._closed_slots)} if self.run.planned else {}),
+            **({"slots": slots} if self.run.planned else {}),
         }
 
     def restore(self, state: Tree) -> None:
@@ -205,10 +245,9 @@ class Roster:
             array_in(closed, "numbers").tolist(),
             strict=True,
         )
-        self.dealt = None
-        self._closed_slots = {}
-        if self.run.planned:
-            self._closed_slots = {node: slot for slot, node in enumerate(names_in(state, "slots"))}
+        self.dealt, self._terms = None, {}
+        slots: Any = branch(state, "slots") if self.run.planned else []
+        self._closed_dealt, self._closed_terms = slots, _terms(slots)
         self._closed = {
             node: Acceptance(Receipt(node, round - 1, digest), weight, *numbers)
             for node, digest, weight, numbers in rows

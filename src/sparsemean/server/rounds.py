@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal
 
@@ -14,6 +14,7 @@ from sparsemean.decoding.decoders import Belief
 from sparsemean.decoding.quality import Quality
 from sparsemean.decoding.summary import Summary
 from sparsemean.results import Estimate
+from sparsemean.sampling import Dealt
 from sparsemean.server.assessment import Assessment
 from sparsemean.server.roster import Roster, Submission
 
@@ -81,7 +82,7 @@ class Rounds(ABC):
         """Accept payloads that are no duplicates: all, or none and a ``JournalError``."""
 
     @abstractmethod
-    def deal(self, nodes: Sequence[str]) -> None:
+    def deal(self, nodes: Dealt) -> None:
         """Fix the slots of the open round: one for each of these nodes."""
 
     @abstractmethod

@@ -12,6 +12,7 @@ from sparsemean.decoding.summary import Summary
 from sparsemean.integrations.ray.pieces import UNCHANGED, Piece, Sent
 from sparsemean.integrations.ray.round_end import RoundEnd, check_summary, is_whole
 from sparsemean.payload import Payload
+from sparsemean.sampling import Dealt, dealt_draws
 from sparsemean.server.roster import Acceptance, Roster
 
 MOST = (1 << 63) - 1  # what a journal has room for
@@ -104,13 +105,15 @@ def _check_sent(sent: object, whose: str, fixed: bool, most: int, dtype: np.dtyp
         raise sm.MalformedPayload(f"{whose} lists coordinates out of order, or beyond [{lo}, {hi})")
 
 
-def names_dealt(given: object) -> list[str]:
-    """The nodes that have slots, in the order of these."""
-    if not isinstance(given, list | tuple) or not all(isinstance(name, str) and name for name in given):
-        raise sm.InvalidInput(f"slots are dealt to a list of names, got {given!r:.100}")
-    if len(set(given)) < len(given):
-        raise sm.InvalidInput(f"a node has one slot; got {given!r:.100}")
-    return list(given)
+def names_dealt(given: Dealt, encoders: int) -> Dealt:
+    """The nodes that have slots: of one draw, or of a draw for each encoder."""
+    try:
+        draws = dealt_draws(given)
+    except ValueError as wrong:
+        raise sm.InvalidInput(f"slots are dealt to a list of names, each once; got {given!r:.100}: {wrong}") from None
+    if not all(name for draw in draws for name in draw) or len(draws) not in (1, encoders):
+        raise sm.InvalidInput(f"slots are dealt to named nodes, of all encoders or of each; got {given!r:.100}")
+    return given
 
 
 def check_same(roster: Roster, pieces: Sequence[Piece]) -> None:

@@ -23,6 +23,7 @@ from sparsemean.integrations.ray.ranges import Sharding, ShardLost
 from sparsemean.integrations.ray.round_end import RoundEnd, Status, is_whole
 from sparsemean.integrations.ray.usage import Usage, array_bytes, peak_bytes
 from sparsemean.journal import Journal, Record
+from sparsemean.sampling import Dealt
 from sparsemean.server.local import Entry, LocalRounds
 from sparsemean.server.roster import Acceptance, Roster
 from sparsemean.state_tree import Tree, branch
@@ -55,12 +56,12 @@ class Shard:
         rounds = self._ready()
         return Status(rounds.roster.round, self._sequence, self._before, rounds.node_bytes[0])
 
-    def roll(self) -> tuple[Tree, list[Acceptance], list[str] | None]:
+    def roll(self) -> tuple[Tree, list[Acceptance], Dealt | None]:
         """What the front has forgotten: all that is known but for coordinates, who came, and who has a slot."""
         rounds = self._ready()
         state: Tree = {**rounds.roster.state(), **rounds.assessment.state(), "memory": None}
         dealt = rounds.roster.dealt
-        return state, list(rounds.roster.accepted.values()), None if dealt is None else list(dealt)
+        return state, list(rounds.roster.accepted.values()), dealt
 
     def accept(self, after: int, round: int, pieces: Sequence[Piece]) -> None:
         """Count the pieces, all or none; with a journal they are safe then."""
@@ -87,11 +88,11 @@ class Shard:
             rounds.forget(node)
             self._changed(after, 1)
 
-    def deal(self, after: int, round: int, nodes: Sequence[str]) -> None:
+    def deal(self, after: int, round: int, nodes: Dealt) -> None:
         """Fix the slots of the open round."""
-        rounds, names = self._ready(), names_dealt(nodes)
+        rounds, names = self._ready(), names_dealt(nodes, len(self._sharding.run.encoders))
         if not self._due(after, 1):
-            if rounds.roster.dealt is None or list(rounds.roster.dealt) != names:
+            if rounds.roster.dealt != names:
                 raise sm.InvalidInput(f"the slots of round {round!r} were dealt to other nodes")
             return
         if round != rounds.roster.round or rounds.roster.begun or not self._sharding.run.planned:

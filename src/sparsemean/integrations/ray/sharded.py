@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 
 import sparsemean as sm
@@ -12,6 +12,7 @@ from sparsemean.decoding.decoders import Belief
 from sparsemean.integrations.ray.pieces import pieces
 from sparsemean.integrations.ray.ranges import Sharding, ShardLost
 from sparsemean.integrations.ray.shards import Shards
+from sparsemean.sampling import Dealt
 from sparsemean.server.assessment import Assessment
 from sparsemean.server.fingerprint import fingerprint
 from sparsemean.server.local import Entry
@@ -93,7 +94,7 @@ class ShardedRounds(Rounds):
             for entry in entries:
                 self.roster.accepted[entry.acceptance.receipt.node] = entry.acceptance
 
-    def deal(self, nodes: Sequence[str]) -> None:
+    def deal(self, nodes: Dealt) -> None:
         with self._asking() as shards:
             shards.deal(self.roster.round, nodes)
             self.roster.deal(nodes)

@@ -23,6 +23,7 @@ from sparsemean.integrations.ray.ranges import Sharding, ShardLost
 from sparsemean.integrations.ray.round_end import RoundEnd, Status
 from sparsemean.integrations.ray.shard import Shard
 from sparsemean.integrations.ray.usage import Usage
+from sparsemean.sampling import Dealt
 from sparsemean.server.estimator import Estimator
 from sparsemean.server.roster import Acceptance
 from sparsemean.server.rounds import Kind
@@ -113,9 +114,9 @@ class Shards:
         """Drop all that is remembered of a node."""
         self._change("forget", [(self.sequence, round, node)] * len(self.actors), 1)
 
-    def deal(self, round: int, nodes: Sequence[str]) -> None:
+    def deal(self, round: int, nodes: Dealt) -> None:
         """Fix the slots of the open round."""
-        self._change("deal", [(self.sequence, round, list(nodes))] * len(self.actors), 1)
+        self._change("deal", [(self.sequence, round, nodes)] * len(self.actors), 1)
 
     def _change(self, method: str, arguments: Sequence[tuple[Any, ...]], records: int) -> None:
         self._under_way = records
@@ -188,10 +189,10 @@ class Shards:
                 whole = found if whole is None else whole
         return None if whole is None else replace(whole, mean=mean, counts=counts)
 
-    def roll(self) -> tuple[Tree, list[Acceptance], list[str] | None]:
+    def roll(self) -> tuple[Tree, list[Acceptance], Dealt | None]:
         """What the first shard knows but for coordinates, as all of them do."""
         blocks = len(self._sharding.run.blocks)
-        found: tuple[Tree, list[Acceptance], list[str] | None] = self._ask_one(
+        found: tuple[Tree, list[Acceptance], Dealt | None] = self._ask_one(
             0, "roll", lambda _, reply: replies.roll(reply, self._round or 0, blocks)
         )
         return found
