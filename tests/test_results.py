@@ -17,7 +17,12 @@ def test_an_estimate_prints_as_one_short_line(nodes, dim):
     assert f"mean=array of {dim}" in printed
     assert f"nodes={nodes}," in printed
     assert f"bytes={estimate.bytes}," in printed
-    assert f"error={estimate.error:.4g} ± {estimate.error_se:.2g})" in printed
+    said = "unknown" if estimate.error is None else f"{estimate.error:.4g}"
+    said += "" if estimate.error_se is None else f" ± {estimate.error_se:.2g}"
+    if estimate.actual_error_interval is not None:
+        said += ", actual {:.3g} to {:.3g}".format(*estimate.actual_error_interval)
+    assert printed.endswith(f"error={said})")
+    assert ("actual" in printed) == (dim > 1)  # of one coordinate all is sent
     assert str(estimate) == printed
 
 

@@ -76,11 +76,13 @@ class Estimate:
     bytes : int
         What their payloads took on the wire.
     error : float or None
-        Estimate of E‖mean − truth‖² from what arrived, without bias, so that it can be negative. With a decoder that
-        adapts to the round itself (``Spatial("estimated")``) it is a little low. None where no formula holds (biased
-        or pre-scaled encoders, ``Ratio``).
+        Estimate of the *expected* squared error E‖mean − truth‖² from what arrived, without bias, so that it can be
+        negative. With a decoder that adapts to the round itself (``Spatial("estimated")``) it is a little low. None
+        where no formula holds (biased or pre-scaled encoders, ``Ratio``).
     error_se : float or None
-        Standard error of ``error``; None where it is not known, as for balanced draws.
+        Standard error of ``error``, as an estimate of the expected squared error: ``error`` ± ``error_se``. How far the
+        round itself is off, ``actual_error_interval`` tells. None where it is not known: for
+        bounds, where a single value was sent, and for balanced draws of nodes with several k.
     correlation : Correlation or None
         R1, R2 and their ratio, estimated from what arrived.
     rounding : float or None
@@ -89,6 +91,13 @@ class Estimate:
         Whether ``error`` estimates an upper bound of the expected squared error and not the error itself: with a
         balanced draw of np ≤ 1 no two nodes send the same coordinate, so that nobody can tell how similar they are.
         The bound is (1/p) R1/n², far too large for similar nodes.
+    actual_error : float or None
+        Prediction of the *actual* squared error ‖mean − truth‖² of this round, given how many nodes sent each
+        coordinate; at least 0. None with nodes of several k, for bounds, and where nothing came of some block.
+    actual_error_interval : (float, float) or None
+        A 95 % interval for the actual squared error. None likewise, and where fewer than about ten coordinates were
+        expected from two nodes or more (but for a single node), where a single value was sent, and where the error is
+        that of rounding.
     """
 
     mean: Doubles
@@ -101,11 +110,28 @@ class Estimate:
     correlation: Correlation | None
     rounding: float | None = None
     error_is_bound: bool = False
+    actual_error: float | None = None
+    actual_error_interval: tuple[float, float] | None = None
+
+    @property
+    def relative_error(self) -> float | None:
+        """``error`` relative to the squared norm of the truth, which is estimated by ‖mean‖² − ``error``.
+
+        The latter is unbiased where the estimate is, since E‖mean‖² = ‖truth‖² + E‖mean − truth‖². A negative ``error``
+        counts as 0. None where ``error`` is None or a bound, and where ‖mean‖² is not above it, so that the truth may
+        as well be 0.
+        """
+        if self.error is None or self.error_is_bound:
+            return None
+        norm = float(np.dot(self.mean, self.mean)) - self.error
+        return max(self.error, 0.0) / norm if 0.0 < norm < math.inf else None
 
     def __repr__(self) -> str:
         error = "unknown" if self.error is None else f"{'at most about ' * self.error_is_bound}{self.error:.4g}"
         if self.error is not None and self.error_se is not None:
             error += f" ± {self.error_se:.2g}"
+        if self.actual_error_interval is not None:
+            error += ", actual {:.3g} to {:.3g}".format(*self.actual_error_interval)
         return (
             f"Estimate(round={self.round}, mean=array of {len(self.mean)}, nodes={len(self.nodes)}, "
             f"bytes={self.bytes}, error={error})"

@@ -390,6 +390,10 @@ GARBAGE: dict[str, dict[str, Lie]] = {
         "NaN moments": moments(s2=nan),
         "one moment": moments(q=lambda q: q[:1]),
         "a number": moments(q=lambda _: 1.0),
+        "no sums by count": of(by_count=lambda _: None),
+        "NaN by count": of(by_count=of(sums=nan)),
+        "sums of other counts": of(by_count=of(counts=lambda counts: counts[1:])),
+        "counts of more nodes than came": of(by_count=of(counts=lambda counts: counts + 1000)),
         "other fits": of(fits=lambda fits: np.ones((2, 9))),
     },
     "status": {

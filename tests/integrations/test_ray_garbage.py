@@ -287,6 +287,9 @@ BAD_ENDINGS: dict[str, Callable[[RoundEnd], Any]] = {
     "no moments": other("moments", lambda moments: None),
     "moments in a tuple": other("moments", lambda moments: tuple(vars(moments).values())),
     "moments of another shape": other("moments", lambda moments: replace(moments, q=np.ones(5))),
+    "no sums by count": other("by_count", lambda by_count: by_count.sums),
+    "sums by count of another shape": other("by_count", lambda by_count: replace(by_count, sums=by_count.sums[:2])),
+    "counts that descend": other("by_count", lambda by_count: replace(by_count, counts=-by_count.counts)),
 }
 
 

@@ -64,7 +64,8 @@ def test_it_is_whole_and_opens_and_goes_on(name, tmp_path):
     for estimate, expected in zip(estimates, story["next"], strict=True):
         np.testing.assert_allclose(estimate.mean, expected["mean"], rtol=ROUNDING, atol=ROUNDING)
         assert (estimate.round, estimate.bytes) == (expected["round"], expected["bytes"])
-        assert estimate.error == (expected["error"] and pytest.approx(expected["error"], rel=1e-9))
+        # Another unbiased estimate of the same error than in the version that wrote the journal.
+        assert estimate.error == (expected["error"] and pytest.approx(expected["error"], rel=0.1))
     assert faults(tmp_path) == []
     with sm.Server(run, journal=tmp_path) as server:
         assert server.digest() == after

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -55,13 +57,15 @@ def test_without_numba_estimates_are_the_same(monkeypatch: pytest.MonkeyPatch) -
 # --- closing a round: power_sums, reweigh, add_scaled ---------------------------------------------
 
 
-def some(dim: int, size: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Sums, powers at the coordinates of some tiles, and where the powers of each tile begin."""
+def some(dim: int, size: int, seed: int) -> tuple[Any, ...]:
+    """Sums, powers at the coordinates of some tiles, counts, where the powers of each tile begin, and their size."""
     rng = np.random.default_rng(seed)
     keep = rng.random(-(-dim // size)) < 0.6
     begin = np.where(keep, (np.cumsum(keep) - 1) * size, -1)
-    held = int(np.repeat(keep, size)[:dim].sum())
-    return rng.normal(size=dim), *rng.normal(size=(2, held)), begin
+    y = rng.normal(size=(5, dim)) * (rng.random((5, dim)) < 0.5)
+    held = np.repeat(keep, size)[:dim]
+    squares, cubes = ((y**power).sum(axis=0)[held] for power in (2, 3))
+    return y.sum(axis=0), squares, cubes, np.count_nonzero(y, axis=0).astype(np.int32), begin, size
 
 
 @given(
@@ -71,9 +75,30 @@ def some(dim: int, size: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.nda
 )
 def test_power_sums_are_those_of_the_twin(sizes: list[int], size: int, seed: int) -> None:
     given, starts = some(sum(sizes), size, seed), np.cumsum([0, *sizes[:-1]])
-    np.testing.assert_allclose(
-        power_sums(*given, size, starts), power_sums_numpy(*given, size, starts), rtol=1e-10, atol=1e-12
-    )
+    least, most = int(given[3].min()), int(given[3].max())
+    further: tuple[Any, ...] = starts, least, most - least + 1
+    for one, other in zip(power_sums(*given, *further), power_sums_numpy(*given, *further), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-10, atol=1e-12)
+
+
+def test_sums_by_count_are_what_they_are_called() -> None:
+    """By the definition, from the values of all nodes: M, S², then of held coordinates the central sums."""
+    rng = np.random.default_rng(2)
+    sent = rng.random((6, 90)) < 0.4
+    y = np.where(sent, rng.normal(size=sent.shape), 0.0)
+    counts, starts = sent.sum(axis=0).astype(np.int32), np.array([0, 50])
+    begin, held = np.array([0, -1, 32]), np.r_[0:32, 64:90]  # tiles of 32, of which the second keeps no powers
+    sums, squares, cubes = ((y**power).sum(axis=0) for power in (1, 2, 3))
+    _, table = power_sums(sums, squares[held], cubes[held], counts, begin, 32, starts, 0, 7)
+    for m, block in itertools.product(range(7), range(2)):
+        here = [j for j in range(90) if counts[j] == m and (j >= 50) == block]
+        expected = [len(here), sum(sums[j] ** 2 for j in here), *np.zeros(8)]
+        for j in set(here) & set(held.tolist()):
+            v = y[sent[:, j], j]
+            x = v.mean() if m else 0.0
+            c2, c3, c4 = (np.sum((v - x) ** power) for power in (2, 3, 4))
+            expected[2:] += np.array([1, x**4, c2**2, x**2 * c2, x * c3, c4 - np.sum(v**4), c2**4, x**8])
+        np.testing.assert_allclose(table[:, m, block], expected, rtol=1e-9, atol=1e-12)
 
 
 @given(dim=st.integers(1, 60), nodes=st.integers(1, 9), seed=st.integers(0, 2**32), anew=st.booleans())
@@ -102,14 +127,17 @@ def test_adding_a_multiple_leaves_the_same_bits(dim: int, seed: int, anew: bool)
 
 def test_pieces_and_threads_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(0)
-    given = sums, *_ = some(5000, 16, seed=1)
+    given = some(5000, 16, seed=1)
+    sums = given[0]
     starts, factors, counts = np.array([0, 10, 3000]), rng.normal(size=4), rng.integers(0, 4, 5000, np.int32)
-    whole = power_sums(*given, 16, starts), np.zeros(5000)
+    further: tuple[Any, ...] = starts, 0, 6
+    whole = power_sums(*given, *further), np.zeros(5000)
     reweigh(factors, counts, sums, whole[1], False)
     monkeypatch.setattr(compiled_arrays, "_PIECE", 64)
-    cut = power_sums(*given, 16, starts), np.zeros(5000)
+    cut = power_sums(*given, *further), np.zeros(5000)
     reweigh(factors, counts, sums, cut[1], False)
-    np.testing.assert_allclose(cut[0], whole[0], rtol=1e-11)
+    for one, other in zip(cut[0], whole[0], strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-11)
     assert cut[1].tobytes() == whole[1].tobytes()
 
 

@@ -13,8 +13,12 @@ import numpy.typing as npt
 from sparsemean import theory
 from sparsemean._types import Doubles
 from sparsemean.decoding.decoders import Shares
+from sparsemean.decoding.own_error import OneClass
 from sparsemean.decoding.summary import Summary
 from sparsemean.results import Correlation
+
+FLOOR = 0.1
+"""Part of the variance of independent draws that the variance of a balanced draw's R2 is not taken to be below."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +31,12 @@ class Quality:
         Its estimated error.
     error_se : float or None
         The standard error of that.
+    actual : float or None
+        Prediction of the squared error that the estimate really has.
+    interval : (float, float) or None
+        A 95 % interval for that.
     rounding : float or None
-        The part of it that few-bit values add.
+        The part of ``error`` that few-bit values add.
     correlation : Correlation or None
         R1 and R2 of the innovations.
     feedback : float
@@ -39,6 +47,8 @@ class Quality:
 
     error: float | None = None
     error_se: float | None = None
+    actual: float | None = None
+    interval: tuple[float, float] | None = None
     rounding: float | None = None
     correlation: Correlation | None = None
     feedback: float = 0.0
@@ -95,11 +105,6 @@ def _coefficients(T: theory.FixedWeighting, nodes: tuple[int, ...], classes: _Cl
 
 
 @lru_cache(maxsize=1024)
-def _within(T: theory.FixedWeighting, n: int, share: float, slots: int | None) -> tuple[float, float] | None:
-    return theory.within_coefficients(T, theory.CountLaw(n, share, slots))
-
-
-@lru_cache(maxsize=1024)
 def _feedback(T: theory.FixedWeighting, nodes: tuple[int, ...], classes: _Classes) -> float:
     if len(nodes) == 1:
         return theory.feedback_factor(T, nodes[0], classes.shares[0], slots=classes.slots[0])
@@ -113,7 +118,9 @@ def _pairs(summary: Summary, classes: _Classes) -> Doubles:
     where two nodes of a class never meet.
     """
     rows, diagonal = list(classes.rows), np.diag_indices(len(classes.rows))
-    pairs = summary.products[np.ix_(rows, rows)]
+    assert summary.moments is not None
+    products = summary.products if summary.products.size else np.asarray(summary.moments.s2)[None, None]
+    pairs = products[np.ix_(rows, rows)]
     found, factors = pairs[diagonal] - summary.class_squares[rows], classes.pair_factors(summary.class_nodes[rows])
     # Not by dividing by 0: the two sums are added in different orders, and differ by rounding where nobody meets.
     pairs[diagonal] = np.divide(found, factors, out=np.full(found.shape, math.nan), where=factors > 0)
@@ -138,10 +145,13 @@ def innovation_correlation(summary: Summary, shares: Shares) -> Doubles | None:
     classes = _Classes.of(summary, shares)
     nodes = summary.nodes.astype(np.float64)
     if len(classes.rows) == 1:
-        # The variance is that of what came, which is κ R2, and is compared with it as such.
-        energy, factors = np.asarray(shares) @ summary.class_squares, classes.one_factor(summary)
-        shown = theory.shrunk_correlation(summary.moments, energy, nodes, classes.least, pair_factor=factors)
-        return np.where((summary.most > 1) & (factors > 0), shown, math.nan)
+        energy = np.asarray(shares) @ summary.class_squares
+        moments, variance = summary.moments, None
+        if any(classes.slots):
+            r2, variance = _balanced_pairs(summary, classes)
+            moments = replace(moments, s2=r2 + moments.q)
+        shown = theory.shrunk_correlation(moments, energy, nodes, classes.least, variance=variance)
+        return np.where((summary.most > 1) & ~np.isnan(moments.r2), shown, math.nan)
     # Of classes whose nodes never meet nothing is known; all other pairs tell.
     pairs, who = _pairs(summary, classes), summary.class_nodes[list(classes.rows)]
     meet = np.where(np.isnan(pairs), 0.0, theory.meeting_shares(who, classes.shares)).sum(axis=(0, 1))
@@ -152,80 +162,113 @@ def innovation_correlation(summary: Summary, shares: Shares) -> Doubles | None:
     return np.where((summary.most > 1) & (meet > 0), shown, math.nan)
 
 
+def _one_class(summary: Summary, classes: _Classes, before: Sequence[float | None] | None = None) -> OneClass | None:
+    """The blocks that have a weight, if all nodes are of one class; None else, and without sums by count."""
+    if len(classes.rows) != 1 or not summary.by_count.counts.size:
+        return None
+    return OneClass.of(summary, classes.rows[0], classes.shares[0], classes.slots[0], before)
+
+
+def _balanced_pairs(summary: Summary, classes: _Classes) -> tuple[Doubles, Doubles]:
+    """R2 and its variance in each block of a balanced draw of one class; NaN where nobody meets.
+
+    The variance is at least a tenth of what it were for independent draws: where no coordinate has four senders, the
+    formula may give 0.
+    """
+    assert summary.moments is not None
+    factors = classes.one_factor(summary)
+    independent = theory.r2_variance(summary.moments, classes.least) / np.where(factors > 0, factors, math.nan) ** 2
+    r2 = _unbiased(summary.moments, summary, classes).r2
+    received = _one_class(summary, classes)
+    if received is None:
+        return np.asarray(r2), independent
+    found, variance = np.array([np.full(factors.size, math.nan)] * 2)
+    found[summary.weight > 0], variance[summary.weight > 0] = received.pairs()
+    return np.where(factors > 0, found, math.nan), np.fmax(variance, FLOOR * independent)
+
+
 @np.errstate(over="ignore", invalid="ignore")
 def quality(
     summary: Summary,
     shares: Shares,
     T: Sequence[theory.FixedWeighting | None],
+    before: Sequence[float | None],
     weight: Doubles,
     dim: int,
 ) -> Quality:
-    """Quality of an estimate with T in each block; ``weight`` is the total each block's mean is divided by.
+    """Quality of an estimate with T in each block.
 
     Values whose powers overflow leave the error, its standard error or both unknown.
+
+    Parameters
+    ----------
+    summary : Summary
+    shares : Shares
+    T : sequence
+        Of each block; None where there is none.
+    before : sequence of (float or None)
+        ρ/(n − 1) of each block as earlier rounds showed it.
+    weight : (blocks,) array
+        The total that each block's mean is divided by.
+    dim : int
+        The length of the whole vector.
     """
     alive = summary.weight > 0
     known = [t for t, counts in zip(T, alive.tolist(), strict=True) if counts and t is not None]
     if not shares or summary.moments is None or len(known) < np.count_nonzero(alive):
         return Quality()
     classes = _Classes.of(summary, shares)
-    moments, weight = _unbiased(summary.moments, summary, classes).where(alive), weight[alive]
-    rows = list(classes.rows)
+    rows, weight = list(classes.rows), weight[alive]
     nodes = [tuple(column) for column in summary.class_nodes[rows].T[alive].tolist()]
     found = [_coefficients(t, n, classes) for t, n in zip(known, nodes, strict=True)]
     own, cross = np.stack([a for a, _ in found], axis=-1), np.stack([b for _, b in found], axis=-1)
     p = np.array(classes.shares)[:, None]
     noise, energy = p * summary.class_noise[rows][:, alive], p * summary.class_squares[rows][:, alive]
-    rounding = float(np.sum((own + 1.0) * noise / weight**2))
-    feedback = max(_feedback(t, n, classes) for t, n in zip(known, nodes, strict=True))
-    # With several shares the standard error takes the largest coefficients and the smallest share: on the large side.
-    error, error_se = theory.estimated_error(
-        moments, classes.least, (own.max(axis=0), _largest(cross)), weight, max(map(sum, nodes)), dim
-    )
     never_meet = classes.pair_factors(summary.class_nodes[rows][:, alive]) == 0.0
-    if len(rows) > 1 or any(classes.slots):
+    bound, received = bool(never_meet.any()), _one_class(summary, classes, before)
+    actual, interval = math.nan, None
+    if received is not None:
+        scale = (received.n * received.share / weight) ** 2
+        terms, variance = received.expected(known, scale)
+        at_most = (own * energy + cross[0] * (noise - energy) + noise)[0] / weight**2
+        error, error_se = float(np.sum(np.where(never_meet[0], at_most, terms))), math.sqrt(variance)
+        if not bound:
+            actual, interval = received.actual(known, scale)
+    else:
         pairs = _pairs(summary, classes)[:, :, alive]
         diagonal = np.diag_indices(len(rows))
         # Where nodes never meet, R2 is −R1 at worst: the bound of a class whose A2 is −1 then.
         pairs[diagonal] = np.where(never_meet, noise - energy, pairs[diagonal])
-        terms = np.sum(own * energy, axis=0) + np.sum(cross * pairs, axis=(0, 1))
-        if len(rows) == 1:
-            terms = _spread(summary, alive, classes, known, terms)
-        error = float(np.sum((terms + np.sum(noise, axis=0)) / weight**2))
-    if any(classes.slots):
-        error_se = math.nan  # its formula is that of independent draws
-    correlation = None
-    bound = bool(never_meet.any())
-    if not bound:
-        norm = (summary.nodes[alive] / summary.weight[alive]) ** 2  # from w_i x_i to y_i = n w_i x_i / Σw
-        r1, r2 = np.sum(energy - noise, axis=0), moments.r2
-        factors = classes.one_factor(summary)[alive] if len(rows) == 1 else 1.0
-        r2_se = float(np.sqrt(np.sum((norm / factors) ** 2 * theory.r2_variance(moments, classes.least))))
-        correlation = Correlation(float(np.sum(norm * r1)), float(np.sum(norm * r2)), r2_se)
-    return Quality(_finite(error), _finite(error_se), _finite(rounding), correlation, feedback, bound)
+        terms = np.sum(own * energy + noise, axis=0) + np.sum(cross * pairs, axis=(0, 1))
+        error, error_se = float(np.sum(terms / weight**2)), math.nan
+        if not any(classes.slots):  # of independent draws; with the largest coefficients and the smallest share
+            largest = own.max(axis=0), _largest(cross)
+            moments = summary.moments.where(alive)
+            _, error_se = theory.estimated_error(moments, classes.least, largest, weight, max(map(sum, nodes)), dim)
+    return Quality(
+        error=_finite(error),
+        error_se=None if bound else _finite(error_se),
+        actual=_finite(max(actual, 0.0)),
+        interval=interval,
+        rounding=_finite(float(np.sum((own + 1.0) * noise / weight**2))),
+        correlation=None if bound else _correlation(summary, classes, np.sum(energy - noise, axis=0)),
+        feedback=max(_feedback(t, n, classes) for t, n in zip(known, nodes, strict=True)),
+        bound=bound,
+    )
 
 
-def _spread(
-    summary: Summary,
-    alive: npt.NDArray[np.bool_],
-    classes: _Classes,
-    T: Sequence[theory.FixedWeighting],
-    terms: Doubles,
-) -> Doubles:
-    """Each block's error times W² as the spread of nodes at each coordinate tells it, noise apart.
-
-    Far less noisy than A1 R1 + A2 R2, whose parts cancel where nodes are similar. ``terms`` are those, which stay where
-    no two nodes meet.
-    """
-    (row,), (share,), (slots,) = classes.rows, classes.shares, classes.slots
-    sums = summary.class_nodes[row][alive], summary.class_squares[row][alive], *summary.within[:, alive]
-    found = terms.copy()
-    for block, (t, n, squares, by_count, means) in enumerate(zip(T, *(each.tolist() for each in sums), strict=True)):
-        coefficients = _within(t, n, share, slots)
-        if coefficients is not None:
-            # Sums are of values over p, and h of the formula is of a mean over n.
-            found[block] = (share * n) ** 2 * np.dot(coefficients, (squares - by_count, means))
-    return found
+def _correlation(summary: Summary, classes: _Classes, r1: Doubles) -> Correlation:
+    """R1 and R2 of y_i = n w_i x_i/Σw, where ``r1`` is R1 of w_i x_i in each block that has a weight."""
+    assert summary.moments is not None
+    alive = summary.weight > 0
+    if len(classes.rows) == 1 and any(classes.slots):
+        r2, variance = _balanced_pairs(summary, classes)
+    else:
+        moments = _unbiased(summary.moments, summary, classes)
+        r2, variance = np.asarray(moments.r2), np.asarray(theory.r2_variance(moments, classes.least))
+    norm = (summary.nodes[alive] / summary.weight[alive]) ** 2
+    r2_se = float(np.sqrt(np.sum(norm**2 * variance[alive])))
+    return Correlation(float(np.sum(norm * r1)), float(np.sum(norm * r2[alive])), r2_se)
 
 
 def _largest(cross: Doubles) -> Doubles:

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sparsemean._types import Doubles
+from sparsemean.decoding.by_count import ByCount
 from sparsemean.decoding.totals import RoundTotals
 from sparsemean.state_tree import Tree, array_in
 from sparsemean.theory import Moments
@@ -30,14 +31,14 @@ class Summary:
         Σ y² and the variance that few-bit values add, as in ``RoundTotals``.
     products : (classes, classes, blocks) array
         Σ_j S_sj S_tj of the sums of two classes; empty where there is one class.
-    within : (2, blocks) array
-        ``RoundTotals.within``, where a class has slots; else 0.
     most : (blocks,) array
-        The largest count of a coordinate.
+        The largest count of a coordinate; 0 where shares are not uniform.
     fits : array
         The sums that the memory fits its coefficients to.
     moments : Moments, optional
         Power sums for the error and its standard error; None where shares are not uniform.
+    by_count : ByCount
+        Sums by count, likewise; empty where shares are not uniform, and in journals from before there were any.
     """
 
     class_nodes: npt.NDArray[np.int64]
@@ -46,20 +47,20 @@ class Summary:
     class_squares: Doubles
     class_noise: Doubles
     products: Doubles
-    within: Doubles
     most: npt.NDArray[np.int32]
     fits: Doubles
     moments: Moments | None
+    by_count: ByCount
 
     @staticmethod
-    def of(totals: RoundTotals, fits: Doubles, adapts: bool) -> Summary:
-        """The summary of a range; what no decoder asks for is left out."""
+    def of(totals: RoundTotals, fits: Doubles) -> Summary:
+        """The summary of a range."""
         classes, blocks = totals.class_nodes.shape
         several = totals.products() if classes > 1 else np.zeros((0, 0, blocks))
-        within = totals.within() if totals.moments and totals.class_slots.any() else np.zeros((2, blocks))
-        most = totals.blocks.largest(totals.counts) if adapts else np.zeros(blocks, np.int32)
+        moments, by_count = totals.summary() or (None, ByCount.empty(blocks))
         who = totals.class_nodes, totals.class_slots, totals.weight
-        return Summary(*who, totals.class_squares, totals.class_noise, several, within, most, fits, totals.summary())
+        sums = totals.class_squares, totals.class_noise, several
+        return Summary(*who, *sums, by_count.most, fits, moments, by_count)
 
     @cached_property
     def nodes(self) -> npt.NDArray[np.int64]:
@@ -82,25 +83,28 @@ class Summary:
             self.class_squares + other.class_squares,
             self.class_noise + other.class_noise,
             self.products + other.products,
-            self.within + other.within,
             np.maximum(self.most, other.most),
             self.fits + other.fits,
             self.moments + other.moments if self.moments is not None and other.moments is not None else None,
+            self.by_count + other.by_count,
         )
 
     def tree(self) -> Tree:
         """All of it as a state tree."""
         moments = None if self.moments is None else np.array(list(vars(self.moments).values()))
-        return {**vars(self), "moments": moments}
+        return {**vars(self), "moments": moments, "by_count": self.by_count.tree()}
 
     @staticmethod
     def of_tree(tree: Tree) -> Summary:
         """The summary that ``tree()`` returned."""
         assert isinstance(tree, dict)
         nodes = array_in(tree, "class_nodes")
-        # Journals from before there were designed draws lack these two.
-        first = {"class_slots": np.zeros(len(nodes), np.int64), "within": np.zeros((2, *nodes.shape[1:]))}
-        whole = {**first, **tree}
-        found = {each.name: array_in(whole, each.name) for each in fields(Summary) if each.name != "moments"}
-        moments = tree["moments"] if isinstance(tree, dict) else None
-        return Summary(**found, moments=Moments(*moments) if isinstance(moments, np.ndarray) else None)
+        # Journals from before there were designed draws lack the slots, those from before the next lack sums by count.
+        whole = {"class_slots": np.zeros(len(nodes), np.int64), **tree}
+        arrays = [each.name for each in fields(Summary) if each.name not in ("moments", "by_count")]
+        moments = tree["moments"]
+        return Summary(
+            **{name: array_in(whole, name) for name in arrays},
+            moments=Moments(*moments) if isinstance(moments, np.ndarray) else None,
+            by_count=ByCount.of_tree(tree["by_count"]) if "by_count" in tree else ByCount.empty(nodes.shape[1]),
+        )

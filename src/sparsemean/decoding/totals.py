@@ -8,13 +8,15 @@ import numpy as np
 import numpy.typing as npt
 
 from sparsemean._types import Doubles, Floats, Ints
+from sparsemean.decoding.by_count import ByCount
 from sparsemean.decoding.moment_sample import MomentSample, moment_sample
 from sparsemean.errors import InvalidInput
-from sparsemean.kernels import Batch, Blend, Sample, Totals, count_sums, fold, power_sums, scatter, threads_for
+from sparsemean.kernels import Batch, Blend, Sample, Totals, fold, power_sums, scatter, threads_for
 from sparsemean.payload import Part
 from sparsemean.payload.blocks import Blocks
 from sparsemean.theory.estimated import Moments
 
+FEW_NODES = 1024  # up to which sums by count are laid out for all counts; else the counts that occur are looked up
 NO_MOMENTS = (np.zeros(0), np.zeros(0, np.int64), np.zeros(0), np.zeros(0), np.zeros(0))
 """What stands in ``Totals`` where no powers are summed."""
 
@@ -182,14 +184,19 @@ class RoundTotals:
                 array += theirs[name]
 
     @np.errstate(over="ignore", invalid="ignore")
-    def summary(self) -> Moments | None:
-        """A few numbers per block, additive over coordinate ranges; None where powers are not kept."""
+    def summary(self) -> tuple[Moments, ByCount] | None:
+        """A few numbers per block, and per block and count, additive over ranges; None where powers are not kept."""
         if not self.moments:
             return None
-        held = self.held
-        s2, *higher = power_sums(self.sums, self.squares, self.cubes, held.begin, held.size, self.blocks.starts)
+        held, nodes = self.held, int(self.nodes.max(initial=0))
+        few = nodes < FEW_NODES or not self.counts.size
+        least, most = (0, nodes) if few else (int(self.counts.min()), int(self.counts.max()))
+        power = self.squares, self.cubes, self.counts, held.begin, held.size, self.blocks.starts
+        (s2, *higher), by_count = power_sums(self.sums, *power, least, most - least + 1)
         sp3, q2, qs2, p4 = (held.scale * each for each in (*higher, self.fourths))
-        return Moments(s2, self.class_squares.sum(axis=0), p4, sp3, q2, qs2, self.class_noise.sum(axis=0))
+        moments = Moments(s2, self.class_squares.sum(axis=0), p4, sp3, q2, qs2, self.class_noise.sum(axis=0))
+        occur = np.flatnonzero(by_count[0].any(axis=1))
+        return moments, ByCount(occur + least, by_count[:, occur])
 
     @np.errstate(over="ignore", invalid="ignore")
     def products(self) -> Doubles:
@@ -199,8 +206,3 @@ class RoundTotals:
             for t in self.present:
                 found[s, t] = self.blocks.sums(self.class_sums[s] * self.class_sums[t])
         return found
-
-    @np.errstate(over="ignore", invalid="ignore")
-    def within(self) -> Doubles:
-        """Σ_j S_j²/M_j and Σ_j (S_j/M_j)² over the coordinates that came, per block: (2, blocks)."""
-        return count_sums(self.sums, self.counts, self.blocks.starts)

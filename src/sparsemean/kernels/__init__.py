@@ -1,6 +1,6 @@
 """Inner loops, each a pair: a readable NumPy function, and a numba twin that is called where numba is installed."""
 
-from sparsemean.kernels.arrays import add_scaled, count_sums, largest, power_sums, reweigh, scatter
+from sparsemean.kernels.arrays import add_scaled, largest, power_sums, reweigh, scatter
 from sparsemean.kernels.carry import Changes, Columns, carry, check_of, put
 from sparsemean.kernels.fit_sums import Fit, fit_sums
 from sparsemean.kernels.fold import Batch, Blend, Totals, fold, threads_for
@@ -20,7 +20,6 @@ __all__ = [
     "carry",
     "check_of",
     "cores",
-    "count_sums",
     "draw",
     "fit_sums",
     "fold",

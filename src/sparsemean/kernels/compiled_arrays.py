@@ -32,17 +32,24 @@ def scatter(sums: Array, counts: Array, coordinates: Array, y: Array) -> None:
     _scatter(sums, counts, coordinates, y)
 
 
-def power_sums(sums: Array, squares: Array, cubes: Array, moment_begin: Array, size: int, starts: Array) -> Array:
+def power_sums(
+    sums: Array,
+    squares: Array,
+    cubes: Array,
+    counts: Array,
+    moment_begin: Array,
+    size: int,
+    starts: Array,
+    least: int,
+    width: int,
+) -> tuple[Array, Array]:
     """See ``power_sums_numpy``. Threads do not change a bit."""
-    return _by_block(4, sums.size, starts, partial(_power_sums, sums, squares, cubes, moment_begin, size))
+    loop = partial(_power_sums, sums, squares, cubes, counts, moment_begin, size, least, width)
+    found = _by_block(4 + 10 * width, sums.size, starts, loop)
+    return found[:4], found[4:].reshape(10, width, starts.size)
 
 
-def count_sums(sums: Array, counts: Array, starts: Array) -> Array:
-    """See ``count_sums_numpy``. Threads do not change a bit."""
-    return _by_block(2, sums.size, starts, partial(_count_sums, sums, counts))
-
-
-def _by_block(rows: int, size: int, starts: Array, loop: Callable[[int, int], tuple[float, ...]]) -> Array:
+def _by_block(rows: int, size: int, starts: Array, loop: Callable[[int, int], Array]) -> Array:
     """What ``loop`` returns for each piece [low, high) of a block, added up: (rows, blocks)."""
     ends = np.append(starts[1:], size)
     pieces = [
@@ -128,31 +135,78 @@ def _scatter(sums: Array, counts: Array, coordinates: Array, y: Array) -> None:
 
 @_entry
 def _power_sums(
-    sums: Array, squares: Array, cubes: Array, moment_begin: Array, size: int, low: int, high: int
-) -> tuple[float, float, float, float]:
-    """Of the coordinates [low, high), which lie in one block."""
+    sums: Array,
+    squares: Array,
+    cubes: Array,
+    counts: Array,
+    moment_begin: Array,
+    size: int,
+    least: int,
+    width: int,
+    low: int,
+    high: int,
+) -> Array:
+    """Of the coordinates [low, high), which lie in one block: the four sums, then the ten by count, in one row."""
     s2, sp3, q2, qs2 = 0.0, 0.0, 0.0, 0.0
+    number, energy, held = np.zeros(8 * width), np.zeros(8 * width), np.zeros((width, 8))
     for tile in range(low // size, (high - 1) // size + 1):
-        first, last, away = max(low, tile * size), min(high, tile * size + size), moment_begin[tile] - tile * size
+        first, last, begin = max(low, tile * size), min(high, tile * size + size), moment_begin[tile]
         s2 += _sum_of_squares(sums[first:last])
-        if moment_begin[tile] >= 0:
-            for j in range(first, last):
-                s, q = sums[j], squares[j + away]
-                sp3 += s * cubes[j + away]
-                q2 += q * q
-                qs2 += q * s * s
-    return s2, sp3, q2, qs2
+        _add_by_count(sums[first:last], counts[first:last], least, number, energy)
+        if begin >= 0:
+            here = slice(begin + first - tile * size, begin + last - tile * size)
+            of_tile = sums[first:last], squares[here], cubes[here], counts[first:last]
+            sp3, q2, qs2 = _add_held(*of_tile, least, held, sp3, q2, qs2)
+    found = np.zeros(4 + 10 * width)
+    found[0], found[1], found[2], found[3] = s2, sp3, q2, qs2
+    for m in range(width):
+        for lane in range(8):
+            found[4 + m] += number[8 * m + lane]
+            found[4 + width + m] += energy[8 * m + lane]
+        for row in range(8):
+            found[4 + (2 + row) * width + m] = held[m, row]
+    return found
 
 
-@_entry
-def _count_sums(sums: Array, counts: Array, low: int, high: int) -> tuple[float, float]:
-    """Of the coordinates [low, high), which lie in one block."""
-    products, squares = 0.0, 0.0
-    for j in range(low, high):
-        mean = sums[j] / max(counts[j], 1)
-        products += mean * sums[j]
-        squares += mean * mean
-    return products, squares
+@_inner
+def _add_by_count(sums: Array, counts: Array, least: int, number: Array, energy: Array) -> None:
+    """Eight entries for each count, since an addition to one waits for the addition before to the same."""
+    offset = np.uint64(8 * least)
+    for j in range(sums.size):
+        at = (np.uint64(counts[j]) << np.uint64(3)) - offset | np.uint64(j & 7)
+        number[at] += 1.0
+        energy[at] += sums[j] * sums[j]
+
+
+@_inner
+def _add_held(
+    sums: Array,
+    squares: Array,
+    cubes: Array,
+    counts: Array,
+    least: int,
+    held: Array,
+    sp3: float,
+    q2: float,
+    qs2: float,
+) -> tuple[float, float, float]:
+    """Add to the last eight rows by count, and to Σ S·P3, Σ Q² and Σ Q·S², which are returned."""
+    for j in range(sums.size):
+        s, q, p3, m = sums[j], squares[j], cubes[j], np.uint64(counts[j] - least)
+        sp3 += s * p3
+        q2 += q * q
+        qs2 += q * s * s
+        x = s / max(counts[j], 1)
+        x2, c2 = x * x, max(q - s * x, 0.0)
+        held[m, 0] += 1.0
+        held[m, 1] += x2 * x2
+        held[m, 2] += c2 * c2
+        held[m, 3] += x2 * c2
+        held[m, 4] += x * (p3 - 3.0 * x * q + 2.0 * x2 * s)
+        held[m, 5] += x * (-4.0 * p3 + x * (6.0 * q - 3.0 * x * s))
+        held[m, 6] += c2 * c2 * (c2 * c2)
+        held[m, 7] += x2 * x2 * (x2 * x2)
+    return sp3, q2, qs2
 
 
 @_inner

@@ -1,4 +1,4 @@
-"""Assessment: how good an estimate is, and the correlation that adaptive decoders have learnt, block by block."""
+"""Assessment: how good an estimate is, and the correlation that earlier rounds showed, block by block."""
 
 from __future__ import annotations
 
@@ -32,9 +32,7 @@ class Assessment:
         return tuple(map(Belief, _known(self._correlation), self._shown(summary).tolist()))
 
     def _shown(self, summary: Summary) -> Doubles:
-        """The correlation that this round shows; as before where it does not tell, or no decoder asks for it."""
-        if not self._run.scheme.decoder.adapts:
-            return self._correlation
+        """The correlation that this round shows; as before where it does not tell."""
         shown = innovation_correlation(summary, self._run.class_shares)
         return self._correlation if shown is None else np.where(np.isnan(shown), self._correlation, shown)
 
@@ -46,7 +44,8 @@ class Assessment:
         beliefs, decoder = self.beliefs(summary), self._run.scheme.decoder
         as_it_is = decoder.shrinks or decoder
         T = [as_it_is.T(known, n) for known, n in zip(beliefs, summary.nodes.tolist(), strict=True)]
-        found = quality(summary, self._run.class_shares, T, weight, self._run.dim)
+        before = [known.before for known in beliefs]
+        found = quality(summary, self._run.class_shares, T, before, weight, self._run.dim)
         return (beliefs, found) if decoder.shrinks is None else self._shrunk(summary, weight, beliefs, T, found)
 
     def _shrunk(
@@ -58,17 +57,17 @@ class Assessment:
         found: Quality,
     ) -> tuple[tuple[Belief, ...], Quality]:
         """The same once each block is shrunk by itself (``decoding.Shrunk``)."""
-        known, parts = list(beliefs), []
+        known, parts, before = list(beliefs), [], [each.before for each in beliefs]
         for block in np.flatnonzero(summary.weight > 0).tolist():
             alone = np.where(np.arange(len(weight)) == block, summary.weight, 0.0)  # of no other block
-            own = quality(replace(summary, weight=alone), self._run.class_shares, T, weight, self._run.dim)
+            own = quality(replace(summary, weight=alone), self._run.class_shares, T, before, weight, self._run.dim)
             factor = summary.weight[block] / (weight[block] * summary.nodes[block])
             signal, part = shrink(own, float(factor) ** 2)
             known[block] = replace(known[block], signal=signal)
             parts.append(part)
         errors, roundings = ([getattr(part, name) for part in parts] for name in ("error", "rounding"))
         error, rounding = (None if None in each else sum(each) for each in (errors, roundings))
-        return tuple(known), replace(found, error=error, error_se=None, rounding=rounding)
+        return tuple(known), replace(found, error=error, error_se=None, actual=None, interval=None, rounding=rounding)
 
     def learn(self, beliefs: tuple[Belief, ...]) -> None:
         """The round is over: the correlation that it showed is what later rounds go by."""

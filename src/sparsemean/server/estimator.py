@@ -85,7 +85,7 @@ class Estimator:
 
     def summary(self) -> Summary:
         """What this range adds to the summary of the open round."""
-        return Summary.of(self.totals, self.memory.fits, self.run.scheme.decoder.adapts)
+        return Summary.of(self.totals, self.memory.fits)
 
     def innovation(self, beliefs: tuple[Belief, ...], weight: Doubles | None = None) -> tuple[Doubles, Counts]:
         """The decoder's estimate of the mean innovation, and how many sent each coordinate. Changes nothing.

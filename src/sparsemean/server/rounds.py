@@ -167,4 +167,6 @@ def _estimate(roster: Roster, quality: Quality, mean: Doubles, counts: Counts) -
         correlation=quality.correlation,
         rounding=quality.rounding,
         error_is_bound=quality.bound,
+        actual_error=quality.actual,
+        actual_error_interval=quality.interval,
     )

@@ -22,7 +22,7 @@ from sparsemean.sampling import Dealt, dealt_draws
 from sparsemean.server.roster import Acceptance
 from sparsemean.state_tree import Tree
 
-NO_OVERFLOW = 1e70  # sums of squares below it have fourth powers that are finite, too
+NO_OVERFLOW = 1e70  # sums of squares below it have fourth powers that are finite, too, and squares of these
 
 
 def bounded(run: sm.Run) -> bool:
@@ -61,8 +61,8 @@ def summary(reply: object, like: Summary, accepted: Mapping[str, Acceptance], fi
         raise ValueError("a Summary of other nodes than the round has")
     if not np.allclose(found.weight, weights.sum(axis=0), rtol=1e-9, atol=0.0):
         raise ValueError("a Summary of other weights than the nodes of the round have")
-    if np.any(found.most < 0):
-        raise ValueError("a Summary with negative counts")
+    if np.any(found.most < 0) or np.any(found.by_count.counts > len(accepted)):
+        raise ValueError("a Summary with negative counts, or of more nodes than came")
     if finite:
         _check_finite(found)
     return found
@@ -72,10 +72,11 @@ def _check_finite(found: Summary) -> None:
     energies = np.concatenate([found.class_squares.ravel(), found.class_noise.ravel()])
     if not np.all(np.isfinite(energies) & (energies >= 0.0)):
         raise ValueError("a Summary whose sums of squares are negative or not finite")
-    if not all(np.all(np.isfinite(sums)) for sums in (found.fits, found.products, found.within)):
+    if not all(np.all(np.isfinite(sums)) for sums in (found.fits, found.products, found.by_count.sums[:2])):
         raise ValueError("a Summary whose sums are not finite")
     moments = [] if found.moments is None else list(vars(found.moments).values())
-    if np.max(energies, initial=0.0) < NO_OVERFLOW and not np.all(np.isfinite(moments)):
+    small = np.max(energies, initial=0.0) < NO_OVERFLOW
+    if small and not (np.all(np.isfinite(moments)) and np.all(np.isfinite(found.by_count.sums))):
         raise ValueError("a Summary whose moments are not finite")
 
 
@@ -102,7 +103,7 @@ def estimate(reply: object, round: int, nodes: tuple[str, ...], size: int, most:
         raise ValueError(f"an Estimate whose counts are {_named(counts)}, not int32 ({size},)")
     if not np.all((counts >= 0) & (counts <= most)):
         raise ValueError(f"an Estimate whose counts leave 0 to {most}")
-    numbers = (reply.error, reply.error_se, reply.rounding)
+    numbers = (reply.error, reply.error_se, reply.rounding, reply.actual_error, *(reply.actual_error_interval or ()))
     if not all(number is None or isinstance(number, float) for number in numbers):
         raise ValueError("an Estimate whose errors are no numbers")
     if reply.correlation is not None and not isinstance(reply.correlation, sm.Correlation):

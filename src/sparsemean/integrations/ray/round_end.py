@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from sparsemean.decoding.by_count import ByCount
 from sparsemean.decoding.summary import Summary
 from sparsemean.server.rounds import Kind
 from sparsemean.state_tree import Tree, branch
@@ -57,7 +58,8 @@ def check_summary(found: object, like: Summary) -> Summary:
     """
     if not isinstance(found, Summary):
         raise ValueError(f"{type(found).__name__}, no Summary")
-    _check_arrays(found, like, [each.name for each in fields(Summary) if each.name != "moments"])
+    _check_arrays(found, like, [each.name for each in fields(Summary) if each.name not in ("moments", "by_count")])
+    _check_by_count(found.by_count, like.by_count)
     if like.moments is None or found.moments is None:
         if like.moments is not found.moments:
             raise ValueError("a Summary that has moments where there are none, or none where there are")
@@ -66,6 +68,17 @@ def check_summary(found: object, like: Summary) -> Summary:
     else:
         _check_arrays(found.moments, like.moments, [each.name for each in fields(like.moments)])
     return found
+
+
+def _check_by_count(found: object, like: ByCount) -> None:
+    """How many counts occur differs from range to range."""
+    if not isinstance(found, ByCount) or not isinstance(found.counts, np.ndarray) or found.counts.ndim != 1:
+        raise ValueError("a Summary whose sums by count are none")
+    counts = found.counts
+    if counts.dtype != np.int64 or np.any(counts < 0) or np.any(np.diff(counts) <= 0):
+        raise ValueError(f"a Summary with the counts {counts!r:.100}, which are not ascending")
+    rows, _, blocks = like.sums.shape
+    _check_arrays(found, ByCount(counts, np.zeros((rows, counts.size, blocks))), ["sums"])
 
 
 def _check_arrays(found: Any, like: Any, names: list[str]) -> None:
