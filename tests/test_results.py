@@ -20,7 +20,7 @@ def test_an_estimate_prints_as_one_short_line(nodes, dim):
     said = "unknown" if estimate.error is None else f"{estimate.error:.4g}"
     said += "" if estimate.error_se is None else f" ± {estimate.error_se:.2g}"
     if estimate.actual_error_interval is not None:
-        said += ", actual {:.2g} to {:.2g}".format(*estimate.actual_error_interval)
+        said += ", actual {:.3g} to {:.3g}".format(*estimate.actual_error_interval)
     assert printed.endswith(f"error={said})")
     assert ("actual" in printed) == (dim > 1)  # of one coordinate all is sent
     assert str(estimate) == printed

@@ -58,7 +58,7 @@ def exact_error(
     """E‖estimate − mean‖² of the coming round, given what the server remembers (Theorems 1 and 3).
 
     Over the draw of coordinates alone: what few-bit values add is ``Estimate.rounding``. ``classes`` says which of the
-    run's shares each node has; with a balanced draw these nodes share its slots. None where no formula holds, and
+    run's shares each node has; in a balanced draw those of one share have the slots. None where no formula holds, and
     with epochs, whose error depends on who has sent what already.
     """
     run = server.run
@@ -93,6 +93,7 @@ def _mixed_error(
         if sum(counts) and t is not None:
             y = (sum(counts) * w / w.sum())[:, None] * here
             r1, r2 = theory.mixed_correlation(y[w > 0], classes[w > 0], len(run.shares))
-            slots = [len(innovation) if run.planned else None] * len(counts)
+            asked = np.bincount(classes, minlength=len(counts)).tolist()
+            slots = [max(count, 1) if run.planned else None for count in asked]
             error += theory.mixed_mse(r1, r2, counts, run.shares, t, slots=slots)
     return error

@@ -131,7 +131,7 @@ class Estimate:
         if self.error is not None and self.error_se is not None:
             error += f" ± {self.error_se:.2g}"
         if self.actual_error_interval is not None:
-            error += ", actual {:.2g} to {:.2g}".format(*self.actual_error_interval)
+            error += ", actual {:.3g} to {:.3g}".format(*self.actual_error_interval)
         return (
             f"Estimate(round={self.round}, mean=array of {len(self.mean)}, nodes={len(self.nodes)}, "
             f"bytes={self.bytes}, error={error})"

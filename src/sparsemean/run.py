@@ -15,6 +15,7 @@ import numpy as np
 
 from sparsemean import decoding, encoders, memory, sampling
 from sparsemean._types import Ints
+from sparsemean.encoders import Encoder, RandK
 from sparsemean.encoders.base import LATER
 from sparsemean.encoders.size import Half
 from sparsemean.errors import InvalidInput, SparseMeanError
@@ -140,9 +141,16 @@ class Run:
         return plan_of(node, self.slots, None if self.epochs is None else round)
 
     @cached_property
-    def encoders(self) -> tuple[encoders.Encoder, ...]:
+    def encoders(self) -> tuple[Encoder, ...]:
         """What a node may encode with: one encoder, or those of a OneOf."""
         return self.scheme.encoder.choices
+
+    def choice(self, encoder: Encoder) -> int:
+        """Which of the ``encoders`` this one is; a RandK without a draw is the one of its size."""
+        for known in (self.encoders, tuple(map(_undrawn, self.encoders))):
+            if encoder in known:
+                return known.index(encoder)
+        raise InvalidInput(f"{encoder!r} is none of the run's encoders: {', '.join(map(repr, self.encoders))}")
 
     @cached_property
     def in_step(self) -> bool:
@@ -299,6 +307,10 @@ class Run:
         # Constructors of members, also of the caller's own, meet whatever the text holds.
         except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
             raise InvalidInput(f"this is not a run written by to_json: {str(error)[:200]}") from None
+
+
+def _undrawn(encoder: Encoder) -> Encoder:
+    return dataclasses.replace(encoder, draw=sampling.Independent()) if isinstance(encoder, RandK) else encoder
 
 
 @functools.cache

@@ -128,7 +128,8 @@ INDEPENDENT = Independent()
 
 
 def _sample(k: Any, draw: Draw = INDEPENDENT) -> Encoder:
-    return OneOf(tuple(RandK(each, draw=draw) for each in k)) if isinstance(k, tuple | list) else RandK(k, draw=draw)
+    sizes = k if isinstance(k, tuple | list) else (k,)
+    return RandK(sizes[0], draw=draw) if len(sizes) == 1 else OneOf(tuple(RandK(each, draw=draw) for each in sizes))
 
 
 _NAMED: dict[str, Callable[..., Scheme]] = {

@@ -54,7 +54,7 @@ def simulate(
 
 def play_round(server: Server, clients: Sequence[Client], vectors: npt.ArrayLike, weights: npt.ArrayLike) -> Estimate:
     """Plan, encode, accept and deliver for each client, then close the round."""
-    plans = server.plans(client.node for client in clients)
+    plans = server.plans({client.node: client.encoder for client in clients})
     for client, vector, weight in zip(clients, np.asarray(vectors), np.asarray(weights), strict=True):
         blob = client.encode(vector, server.round, plans[client.node])
         client.delivered(server.accept(client.node, blob, weight))

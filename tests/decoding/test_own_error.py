@@ -25,6 +25,8 @@ from sparsemean.lab.weather import load_weather
 from sparsemean.payload import Part
 from sparsemean.payload.blocks import Blocks
 
+INDEPENDENT = sm.Independent()
+
 
 def similar(n: int, dim: int, correlation: float, seed: int = 0) -> Doubles:
     """Gaussian vectors whose entries at a coordinate have this correlation."""
@@ -44,18 +46,20 @@ def said(vectors: Doubles, scheme: sm.Scheme, rounds: int) -> tuple[Doubles, ...
     return tuple(np.array(rows, float).T)
 
 
-def spatial(T: str | float, k: int, values: str = "float64") -> sm.Scheme:
-    return sm.Scheme(sm.RandK(k), sm.Spatial(T), values=values)
+def spatial(T: str | float, k: int, values: str = "float64", draw: sm.Draw = INDEPENDENT) -> sm.Scheme:
+    return sm.Scheme(sm.RandK(k, draw=draw), sm.Spatial(T), values=values)
 
 
 WEATHER = load_weather().vectors.astype(float)[20]
 CASES: dict[str, tuple[Doubles, sm.Scheme]] = {
-    "very similar": (similar(100, 400, 0.995), spatial("max", 40)),
+    "very similar": (similar(40, 300, 0.995), spatial("max", 45)),
     "unlike": (similar(10, 400, 0.0), spatial("avg", 120)),
     "two nodes": (similar(2, 300, 0.5), spatial("max", 150)),
     "one node": (similar(1, 800, 0.0), spatial("one", 200)),
     "skewed": (np.exp(similar(10, 400, 0.5)), spatial("one", 120)),
     "weather": (WEATHER, spatial("max", 9)),
+    "balanced": (similar(20, 400, 0.9), spatial("one", 80, draw=sm.Balanced())),
+    "balanced, counts vary": (similar(20, 400, 0.9), spatial("max", 90, draw=sm.Balanced())),
     "8 bit": (similar(10, 400, 0.9), spatial("max", 120, "int8")),
     "1 bit": (similar(10, 400, 0.9), spatial("max", 120, "1-bit")),
     "1 bit of everything": (similar(10, 100, 0.9), spatial("one", 100, "1-bit")),
@@ -79,7 +83,7 @@ def test_errors_standard_errors_and_intervals_are_right(case: tuple[Doubles, sm.
 def test_where_nodes_are_alike_the_error_is_known_to_a_few_percent() -> None:
     """From R1 and R2 alone it would be uncertain by several times itself."""
     vectors, scheme = CASES["very similar"]
-    n, share = len(vectors), 0.1
+    n, share = len(vectors), 0.15
     error, se, *_ = said(vectors, scheme, 40)
     own, cross = sm.theory.error_coefficients("max", n, share)
     r1, r2 = sm.theory.correlation(vectors)

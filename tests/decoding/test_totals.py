@@ -54,9 +54,13 @@ def test_every_total_is_that_of_the_full_table(seed: int) -> None:
     np.testing.assert_array_equal(totals.nodes, np.sum([weight > 0 for weight, _ in nodes], axis=0))
     np.testing.assert_allclose(totals.weight, np.sum([weight for weight, _ in nodes], axis=0), rtol=1e-14)
     np.testing.assert_allclose(totals.sums, table.sum(axis=0), rtol=0, atol=1e-12)
-    moments, _ = totals.summary() or (None, None)
+    moments, by_count = totals.summary() or (None, None)
     assert moments is not None
+    assert by_count is not None
     for block in range(3):
+        here = totals.counts[block_of == block]  # which exceed the number of nodes, where one sends in two parts
+        np.testing.assert_array_equal(by_count.number[:, block], [np.sum(here == m) for m in by_count.counts])
+        assert by_count.number[:, block].sum() == here.size
         exact = Moments.of(table[:, block_of == block])
         for name, value in vars(exact).items():
             assert getattr(moments, name)[block] == pytest.approx(value, rel=1e-11, abs=1e-12), name

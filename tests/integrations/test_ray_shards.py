@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 import sparsemean as sm
+from sparsemean.sampling import Dealt
 from sparsemean.server.local import Entry
 from sparsemean.server.submissions import submission_of
 
@@ -38,6 +39,8 @@ FITTED = {
     "rand-k-balanced",
     "rand-k-balanced-hybrid",
     "rand-k-epochs-hybrid",
+    "rand-k-hybrid-shrunk",
+    "rand-k-balanced-hybrid-shrunk",
 }
 NODES = [f"node-{i}" for i in range(5)]
 
@@ -65,7 +68,7 @@ class ByHand:
         plan = server._rounds.roster.plan(node, server.round)
         return pieces(self.sharding.run, self.sharding.bounds, entry(server, node, blob, weight), plan)
 
-    def deal(self, round: int, nodes: list[str] | int) -> None:
+    def deal(self, round: int, nodes: Dealt) -> None:
         for shard in self.shards:
             for _ in range(self.times):
                 shard.deal(self.sequence, round, nodes)
@@ -203,6 +206,22 @@ def test_a_shard_has_its_slots_again_when_its_process_died_and_not_those_that_we
     shard.deal(-1, 0, ["a", "c"])
     with pytest.raises(sm.WrongPlan):
         shard.accept(0, 0, [piece])
+    shard.close()
+
+
+def test_a_shard_has_the_slots_of_each_encoder_again_when_its_process_died(tmp_path: Path) -> None:
+    run = sm.Run(sm.named("rand-k-balanced", k=(0.2, 0.1)), 20_000)
+    made = sharding(run, 2, journal=tmp_path)
+    shard, dealt = Shard(made, 0), [["a"], ["b", "c"]]
+    wrongs: list[Any] = [[["a"], ["a"]], [["a"], ["b"], ["c"]], [["a"], "b"], [["a"], [""]]]
+    for wrong in wrongs:
+        with pytest.raises(sm.InvalidInput, match="slots are dealt to"):
+            shard.deal(-1, 0, wrong)
+    shard.deal(-1, 0, dealt)
+    digest = shard.digest()
+    shard.close()
+    shard = Shard(made, 0)
+    assert (shard.digest(), shard.roll()[2]) == (digest, dealt)
     shard.close()
 
 

@@ -14,7 +14,7 @@ from sparsemean import codec
 from sparsemean._types import Doubles
 from sparsemean.kernels.sample import Sample, drawn
 from sparsemean.sampling import Plan, clock, epoch_samples
-from sparsemean.server.roster import Terms
+from sparsemean.server.terms import Terms
 from sparsemean.simulation import play_round
 
 DIM, NODES = 40, 5

@@ -13,13 +13,13 @@ import numpy.typing as npt
 from sparsemean import codec
 from sparsemean.client.saved_state import packed, unpacked
 from sparsemean.codec import next_basis
-from sparsemean.encoders import Encoder, RandK, State, Stateful
+from sparsemean.encoders import Encoder, State, Stateful
 from sparsemean.errors import InvalidInput, OutOfStep, PayloadError
 from sparsemean.inputs import LONGEST_NAME, node_name, round_number, vector_of
 from sparsemean.payload import Payload
 from sparsemean.results import Receipt
 from sparsemean.run import Run
-from sparsemean.sampling import Independent, Plan
+from sparsemean.sampling import Plan
 from sparsemean.wire.frame import frame_digest
 from sparsemean.wire.plan import MOST_BYTES
 
@@ -60,7 +60,7 @@ class Client:
     def __init__(self, run: Run, node: str, encoder: Encoder | None = None) -> None:
         self.run = run
         self.node = node_name(node)
-        self.choice = 0 if encoder is None else _choice(run, encoder)
+        self.choice = 0 if encoder is None else run.choice(encoder)
         self.reset()
 
     @property
@@ -218,12 +218,3 @@ class Client:
         if header.round != int(told[1]):
             raise InvalidInput(f"{damaged}: round {int(told[1])}, but its payload is of round {header.round}")
         return _Sent(header.round, told[2].decode(), blob, self._state, terms)
-
-
-def _choice(run: Run, encoder: Encoder) -> int:
-    """Which of the run's encoders this one is; a RandK without a draw is the one of its size."""
-    plain = [replace(each, draw=Independent()) if isinstance(each, RandK) else each for each in run.encoders]
-    for known in (run.encoders, tuple(plain)):
-        if encoder in known:
-            return known.index(encoder)
-    raise InvalidInput(f"{encoder!r} is none of the run's encoders: {', '.join(map(repr, run.encoders))}")

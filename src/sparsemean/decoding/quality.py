@@ -143,14 +143,23 @@ def innovation_correlation(summary: Summary, shares: Shares) -> Doubles | None:
     if not shares or summary.moments is None:
         return None
     classes = _Classes.of(summary, shares)
-    energy = np.asarray(shares) @ summary.class_squares
-    moments, variance = _unbiased(summary.moments, summary, classes), None
-    if any(classes.slots) and len(classes.rows) == 1:
-        r2, variance = _balanced_pairs(summary, classes)
-        moments = replace(moments, s2=r2 + moments.q)
     nodes = summary.nodes.astype(np.float64)
-    shown = theory.shrunk_correlation(moments, energy, nodes, classes.least, variance=variance)
-    return np.where((summary.most > 1) & ~np.isnan(moments.r2), shown, math.nan)
+    if len(classes.rows) == 1:
+        energy = np.asarray(shares) @ summary.class_squares
+        moments, variance = summary.moments, None
+        if any(classes.slots):
+            r2, variance = _balanced_pairs(summary, classes)
+            moments = replace(moments, s2=r2 + moments.q)
+        shown = theory.shrunk_correlation(moments, energy, nodes, classes.least, variance=variance)
+        return np.where((summary.most > 1) & ~np.isnan(moments.r2), shown, math.nan)
+    # Of classes whose nodes never meet nothing is known; all other pairs tell.
+    pairs, who = _pairs(summary, classes), summary.class_nodes[list(classes.rows)]
+    meet = np.where(np.isnan(pairs), 0.0, theory.meeting_shares(who, classes.shares)).sum(axis=(0, 1))
+    moments = replace(summary.moments, s2=np.nansum(pairs, axis=(0, 1)) + summary.moments.q)
+    # The R1 of which R2/R1 is (n − 1)κ (``theory.meeting_shares``).
+    energy = _quotient(summary.moments.q * meet, (np.array(classes.shares) @ who) * (nodes - 1.0))
+    shown = theory.shrunk_correlation(moments, energy, nodes, classes.least)
+    return np.where((summary.most > 1) & (meet > 0), shown, math.nan)
 
 
 def _one_class(summary: Summary, classes: _Classes, before: Sequence[float | None] | None = None) -> OneClass | None:
@@ -267,6 +276,10 @@ def _largest(cross: Doubles) -> Doubles:
     pairs = cross.reshape(-1, cross.shape[-1])
     largest: Doubles = np.take_along_axis(pairs, np.abs(pairs).argmax(axis=0)[None], axis=0)[0]
     return largest
+
+
+def _quotient(part: Doubles, whole: Doubles) -> Doubles:
+    return np.divide(part, whole, out=np.zeros(part.shape), where=whole > 0)
 
 
 def _finite(number: float) -> float | None:

@@ -17,7 +17,6 @@ from sparsemean.payload import Part
 from sparsemean.payload.blocks import Blocks
 from sparsemean.theory.estimated import Moments
 
-FEW_NODES = 1024  # up to which sums by count are laid out for all counts; else the counts that occur are looked up
 NO_MOMENTS = (np.zeros(0), np.zeros(0, np.int64), np.zeros(0), np.zeros(0), np.zeros(0))
 """What stands in ``Totals`` where no powers are summed."""
 
@@ -197,9 +196,9 @@ class RoundTotals:
         """A few numbers per block, and per block and count, additive over ranges; None where powers are not kept."""
         if not self.moments:
             return None
-        held, nodes = self.held, int(self.nodes.max(initial=0))
-        few = nodes < FEW_NODES or not self.counts.size
-        least, most = (0, nodes) if few else (int(self.counts.min()), int(self.counts.max()))
+        held = self.held
+        # Not 0 and n: who sends a coordinate in two parts is counted twice, and loops do not check their places.
+        least, most = (int(self.counts.min()), int(self.counts.max())) if self.counts.size else (0, 0)
         power = self.squares, self.cubes, self.counts, held.begin, held.size, self.blocks.starts
         (s2, *higher), by_count = power_sums(self.sums, *power, least, most - least + 1)
         sp3, q2, qs2, p4 = (held.scale * each for each in (*higher, self.fourths))

@@ -24,7 +24,8 @@ class EncoderFacts:
 
     - ``raw``: the values are x at their coordinates, so a memory may be subtracted from them
     - ``uniform``: every coordinate is sent with probability exactly k/d, and the law of how many send it is known, so
-      Spatial may reweight; ``Estimate.error_se`` takes coordinates of one node as drawn nearly independently, too
+      Spatial may reweight; ``Estimate.error_se`` and ``actual_error_interval`` take coordinates of one node as drawn
+      nearly independently, too
     - ``unbiased``: the expectation of the payload's vector is x
     - ``offset``: the values are differences to a state that node and server both keep
     - ``skips``: a node may send a header alone, meaning "as the server remembers me"

@@ -41,6 +41,7 @@ from sparsemean.journal.written_estimate import estimate_in, estimate_tree
 from sparsemean.journal.written_tree import read_tree, written
 from sparsemean.memory.rows import Shelf
 from sparsemean.results import Estimate
+from sparsemean.sampling import Dealt
 from sparsemean.state_tree import Tree, branch
 
 KEPT_ROUNDS = 2  # ended rounds whose payloads stay, for those who want to look
@@ -193,7 +194,7 @@ class Journal:
             self._log.add(Record(self._sequence + 1, "forget", round, node))
         self._appended(1, self._durable_accepts)
 
-    def deal(self, round: int, terms: list[str] | int) -> None:
+    def deal(self, round: int, terms: Dealt) -> None:
         """Append which nodes have the slots of the round, or the ratio by which the epoch goes on in it."""
         names = json.dumps(terms).encode()
         with self._log.change(self._durable_accepts):

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from sparsemean.errors import DamagedJournal, JournalError, SparseMeanError
 from sparsemean.journal.wal import lost_commits
-from sparsemean.sampling.clock import LEAST_RATIO, MOST_RATIO
+from sparsemean.sampling import Dealt, check_dealt
 from sparsemean.wire.checksum import crc32
 
 Kind = Literal["accept", "forget", "deal", "close", "skip"]
@@ -54,8 +54,8 @@ class Record:
     node : str
         Whose payload, or who was forgotten.
     weight, payload : bytes
-        Of an accepted payload; where slots were given, ``payload`` is the list of the nodes as JSON, and where an
-        epoch goes on, its ratio.
+        Of an accepted payload; where slots were given, ``payload`` is the list of the nodes, or of lists of them, as
+        JSON, and where an epoch goes on, its ratio.
     """
 
     sequence: int
@@ -66,18 +66,11 @@ class Record:
     payload: bytes = b""
 
     @property
-    def dealt(self) -> list[str] | int:
-        """The nodes that slots were given to, in the order of their slots; or the ratio by which an epoch goes on."""
-        nodes = json.loads(self.payload)
-        if isinstance(nodes, int) and not isinstance(nodes, bool):
-            if not LEAST_RATIO <= nodes <= MOST_RATIO:
-                raise ValueError(f"a ratio is {LEAST_RATIO} to {MOST_RATIO} sixteenths, not {nodes}")
-            return nodes
-        if not isinstance(nodes, list) or not all(isinstance(node, str) for node in nodes):
-            raise ValueError("the list of those who have slots is none of names")
-        if len(set(nodes)) < len(nodes):
-            raise ValueError("the list of those who have slots names a node twice")
-        return nodes
+    def dealt(self) -> Dealt:
+        """The nodes that slots were given to, or the ratio by which an epoch goes on."""
+        dealt: Dealt = json.loads(self.payload)
+        check_dealt(dealt)
+        return dealt
 
     @property
     def checksum(self) -> int:

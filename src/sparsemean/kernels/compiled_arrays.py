@@ -148,40 +148,65 @@ def _power_sums(
 ) -> Array:
     """Of the coordinates [low, high), which lie in one block: the four sums, then the ten by count, in one row."""
     s2, sp3, q2, qs2 = 0.0, 0.0, 0.0, 0.0
-    # Eight tables side by side, since an addition to an entry waits for the one before to the same.
     number, energy, held = np.zeros(8 * width), np.zeros(8 * width), np.zeros((width, 8))
     for tile in range(low // size, (high - 1) // size + 1):
-        first, last, away = max(low, tile * size), min(high, tile * size + size), moment_begin[tile] - tile * size
+        first, last, begin = max(low, tile * size), min(high, tile * size + size), moment_begin[tile]
         s2 += _sum_of_squares(sums[first:last])
-        for j in range(first, last):
-            at = np.uint64(counts[j] - least) + np.uint64(j & 7) * np.uint64(width)
-            number[at] += 1.0
-            energy[at] += sums[j] * sums[j]
-        if moment_begin[tile] >= 0:
-            for j in range(first, last):
-                s, q, p3, m = sums[j], squares[j + away], cubes[j + away], np.uint64(counts[j] - least)
-                sp3 += s * p3
-                q2 += q * q
-                qs2 += q * s * s
-                x = s / max(counts[j], 1)
-                x2, c2 = x * x, max(q - s * x, 0.0)
-                held[m, 0] += 1.0
-                held[m, 1] += x2 * x2
-                held[m, 2] += c2 * c2
-                held[m, 3] += x2 * c2
-                held[m, 4] += x * (p3 - 3.0 * x * q + 2.0 * x2 * s)
-                held[m, 5] += x * (-4.0 * p3 + x * (6.0 * q - 3.0 * x * s))
-                held[m, 6] += c2 * c2 * (c2 * c2)
-                held[m, 7] += x2 * x2 * (x2 * x2)
+        _add_by_count(sums[first:last], counts[first:last], least, number, energy)
+        if begin >= 0:
+            here = slice(begin + first - tile * size, begin + last - tile * size)
+            of_tile = sums[first:last], squares[here], cubes[here], counts[first:last]
+            sp3, q2, qs2 = _add_held(*of_tile, least, held, sp3, q2, qs2)
     found = np.zeros(4 + 10 * width)
     found[0], found[1], found[2], found[3] = s2, sp3, q2, qs2
-    for i in range(width):
+    for m in range(width):
         for lane in range(8):
-            found[4 + i] += number[lane * width + i]
-            found[4 + width + i] += energy[lane * width + i]
+            found[4 + m] += number[8 * m + lane]
+            found[4 + width + m] += energy[8 * m + lane]
         for row in range(8):
-            found[4 + (2 + row) * width + i] = held[i, row]
+            found[4 + (2 + row) * width + m] = held[m, row]
     return found
+
+
+@_inner
+def _add_by_count(sums: Array, counts: Array, least: int, number: Array, energy: Array) -> None:
+    """Eight entries for each count, since an addition to one waits for the addition before to the same."""
+    offset = np.uint64(8 * least)
+    for j in range(sums.size):
+        at = (np.uint64(counts[j]) << np.uint64(3)) - offset | np.uint64(j & 7)
+        number[at] += 1.0
+        energy[at] += sums[j] * sums[j]
+
+
+@_inner
+def _add_held(
+    sums: Array,
+    squares: Array,
+    cubes: Array,
+    counts: Array,
+    least: int,
+    held: Array,
+    sp3: float,
+    q2: float,
+    qs2: float,
+) -> tuple[float, float, float]:
+    """Add to the last eight rows by count, and to Σ S·P3, Σ Q² and Σ Q·S², which are returned."""
+    for j in range(sums.size):
+        s, q, p3, m = sums[j], squares[j], cubes[j], np.uint64(counts[j] - least)
+        sp3 += s * p3
+        q2 += q * q
+        qs2 += q * s * s
+        x = s / max(counts[j], 1)
+        x2, c2 = x * x, max(q - s * x, 0.0)
+        held[m, 0] += 1.0
+        held[m, 1] += x2 * x2
+        held[m, 2] += c2 * c2
+        held[m, 3] += x2 * c2
+        held[m, 4] += x * (p3 - 3.0 * x * q + 2.0 * x2 * s)
+        held[m, 5] += x * (-4.0 * p3 + x * (6.0 * q - 3.0 * x * s))
+        held[m, 6] += c2 * c2 * (c2 * c2)
+        held[m, 7] += x2 * x2 * (x2 * x2)
+    return sp3, q2, qs2
 
 
 @_inner

@@ -4,7 +4,7 @@ from sparsemean.sampling.clock import Clock, clock
 from sparsemean.sampling.draws import Balanced, Draw, Drawn, Independent
 from sparsemean.sampling.epochs import Epochs, epoch_samples
 from sparsemean.sampling.keys import VERSION, Key, stream_of, words
-from sparsemean.sampling.plan import MAX_SLOTS, Plan, plan_of
+from sparsemean.sampling.plan import MAX_SLOTS, Dealt, Plan, Slots, check_dealt, dealt_draws, plan_of
 from sparsemean.sampling.samples import (
     MAX_DIM,
     balanced_sample_of,
@@ -23,16 +23,20 @@ __all__ = [
     "VERSION",
     "Balanced",
     "Clock",
+    "Dealt",
     "Draw",
     "Drawn",
     "Epochs",
     "Independent",
     "Key",
     "Plan",
+    "Slots",
     "balanced_sample_of",
+    "check_dealt",
     "clock",
     "coordinates",
     "coordinates_between",
+    "dealt_draws",
     "epoch_samples",
     "plan_of",
     "sample_between",

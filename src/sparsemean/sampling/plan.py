@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from sparsemean.errors import InvalidInput
 from sparsemean.sampling.clock import LEAST_RATIO, MOST_RATIO, MOST_RATIOS
 
 MAX_SLOTS = 1 << 20
 LAST_ROUND = (1 << 63) - 1
+
+Slots: TypeAlias = list[str] | list[list[str]]
+"""Who has the slots of a round, in their order: all nodes those of one draw, or those of each encoder their own."""
+Dealt: TypeAlias = Slots | int
+"""What is dealt in a round: its slots; or the ratio, in sixteenths, by which the epoch that is on goes on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +59,36 @@ class Plan:
         return f"Plan(slot={self.slot!r}, slots={self.slots!r}{epoch})"
 
 
-def plan_of(node: str, slots: Mapping[str, int], epoch: int | None = None, ratios: bytes = b"") -> Plan:
-    """The plan of a node where these nodes have a slot; any other draws independently. The rest is that of all nodes.
+def dealt_draws(dealt: object) -> list[list[str]]:
+    """The nodes of each draw, one list for all or one for each encoder; ValueError where it is no such list.
+
+    >>> dealt_draws(["a", "b"]), dealt_draws([["a"], [], ["b"]])
+    ([['a', 'b']], [['a'], [], ['b']])
+    """
+    if not isinstance(dealt, list):
+        raise ValueError("the list of those who have slots is no list")
+    draws = [dealt] if all(isinstance(node, str) for node in dealt) else dealt
+    if not all(isinstance(draw, list) and all(isinstance(node, str) for node in draw) for draw in draws):
+        raise ValueError("the list of those who have slots is none of names")
+    names = [node for draw in draws for node in draw]
+    if len(set(names)) < len(names):
+        raise ValueError("the list of those who have slots names a node twice")
+    return draws
+
+
+def check_dealt(dealt: object) -> None:
+    """ValueError where these are no terms of a round; ``Dealt`` says what they may be."""
+    if not isinstance(dealt, int) or isinstance(dealt, bool):
+        dealt_draws(dealt)
+    elif not LEAST_RATIO <= dealt <= MOST_RATIO:
+        raise ValueError(f"a ratio is {LEAST_RATIO} to {MOST_RATIO} sixteenths, not {dealt}")
+
+
+def plan_of(node: str, slots: Mapping[str, int], epoch: int | None = None) -> Plan:
+    """The plan of a node where these nodes have a slot; any other draws independently. An epoch may begin with it.
 
     >>> plan_of("b", {"a": 0, "b": 1}), plan_of("c", {"a": 0, "b": 1})
     (Plan(slot=1, slots=2), Plan(slot=None, slots=0))
     """
     slot = slots.get(node)
-    return Plan(slot, 0 if slot is None else len(slots), epoch, ratios)
+    return Plan(slot, 0 if slot is None else len(slots), epoch)

@@ -53,7 +53,10 @@ class Estimator:
         return self._totals
 
     def fold(self, arrivals: Sequence[Arrival]) -> None:
-        """Add payloads to the totals, and hand them to the memory. How they are batched changes nothing, to the bit."""
+        """Add payloads to the totals, and hand them to the memory.
+
+        How they are batched changes nothing, to the bit; where nodes have several encoders, nothing but rounding.
+        """
         totals = self.totals
         batches: dict[tuple[int, int], list[tuple[Arrival, Part, Floats | None]]] = {}
         for arrival, row in zip(arrivals, self.memory.rows([arrival.node for arrival in arrivals]), strict=True):

@@ -31,10 +31,11 @@ from sparsemean.memory.rows import Shelf
 from sparsemean.payload import Payload
 from sparsemean.results import Estimate
 from sparsemean.run import Run
+from sparsemean.sampling import Dealt
 from sparsemean.server.assessment import Assessment
 from sparsemean.server.estimator import Estimator
 from sparsemean.server.fingerprint import fingerprint
-from sparsemean.server.roster import Acceptance, Dealt, Roster, Submission
+from sparsemean.server.roster import Acceptance, Roster, Submission
 from sparsemean.server.rounds import Kind, Prepared, Rounds, assessed, concluded
 from sparsemean.state_tree import Tree, branch
 

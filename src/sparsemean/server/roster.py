@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -15,27 +15,10 @@ from sparsemean.errors import ConflictingPayload, OutOfStep, TooFewNodes, WrongP
 from sparsemean.payload import Payload
 from sparsemean.results import Receipt
 from sparsemean.run import Run
-from sparsemean.sampling import MAX_SLOTS, Clock, Plan, plan_of
+from sparsemean.sampling import MAX_SLOTS, Clock, Dealt, Plan, Slots
 from sparsemean.server.epoch_control import EpochControl
+from sparsemean.server.terms import Terms
 from sparsemean.state_tree import Tree, array_in, branch, names_in
-
-Dealt: TypeAlias = list[str] | int
-"""Terms of a round as they are dealt and written down: who has the slots, in their order; or the ratio, in sixteenths,
-by which the epoch that is on goes on."""
-
-
-class Terms(NamedTuple):
-    """What the nodes of a round go by; ``plan_of`` makes each node's plan of it."""
-
-    slots: dict[str, int]
-    epoch: int | None = None
-    ratios: bytes = b""
-
-    def with_ratio(self, ratio: int) -> Terms:
-        """The terms of the next round of the epoch."""
-        if self.epoch is None:
-            raise ValueError("no epoch is on that could go on")
-        return self._replace(ratios=self.ratios + bytes([ratio]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +62,11 @@ class Roster:
         self.accepted: dict[str, Acceptance] = {}
         self.known: dict[str, Doubles] = {}  # last weights, those heard longest ago first
         self.dealt: Dealt | None = None  # in the open round, once the server has given any plan
-        self._terms = Terms({})  # of the open round, if any were dealt; else those of the epoch that is on
+        self._terms = Terms()  # of the open round, if any were dealt; else those of the epoch that is on
         self._control = EpochControl(run) if run.epochs is not None else None
         self._basis: dict[str, int] = {}
         self._closed: dict[str, Acceptance] = {}
-        self._closed_terms = Terms({})
+        self._closed_terms = Terms()
 
     def cohort(self) -> list[str]:
         """Who shares the slots of the open round where nobody says: the run's list of nodes, else all nodes heard."""
@@ -94,26 +77,27 @@ class Roster:
         """Whether the slots of the open round are fixed: some were given, or a payload came that goes by the list."""
         return self.dealt is not None or bool(self.accepted)
 
-    def next_deal(self, nodes: Sequence[str] | None) -> Dealt:
-        """What to deal in the open round, where these nodes are asked, or nobody says who is (``cohort``)."""
-        if self._control is not None and self._terms.epoch is not None and self._control.goes_on(self._terms.ratios):
-            return self._control.ratio
-        return self.cohort() if nodes is None else list(nodes)
+    def next_deal(self, slots: Slots | None) -> Dealt:
+        """What to deal in the open round, where these nodes are asked, or nobody says who is (``cohort``).
 
-    def deal(self, terms: Dealt) -> None:
+        The epoch that is on goes on, unless a node asked now sends by another encoder than that of its slot.
+        """
+        last, control = self._terms, self._control
+        on = control is not None and last.epoch is not None and control.goes_on(last.ratios)
+        if control is not None and on and (slots is None or last.suit(slots)):
+            return control.ratio
+        return self.cohort() if slots is None else slots
+
+    def deal(self, dealt: Dealt) -> None:
         """Fix what nodes go by in the open round: a slot for each of these, or the epoch goes on with this ratio."""
-        if isinstance(terms, int):
-            self._terms = self._terms.with_ratio(terms)
-            self.dealt = terms
-        else:
-            epoch = None if self._control is None else self.round
-            self._terms = Terms({node: slot for slot, node in enumerate(terms)}, epoch)
-            self.dealt = list(terms)
+        self._terms = self._terms.with_ratio(dealt) if isinstance(dealt, int) else self._first_terms(dealt)
+        self.dealt = dealt
+
+    def _first_terms(self, slots: Slots) -> Terms:
+        return Terms(slots, None if self._control is None else self.round)
 
     def _open_terms(self) -> Terms:
-        if self.dealt is not None:
-            return self._terms
-        return Terms(self.run.slots, None if self._control is None else self.round)
+        return self._first_terms(list(self.run.nodes)) if self.dealt is None else self._terms
 
     @property
     def in_epoch(self) -> bool:
@@ -134,11 +118,23 @@ class Roster:
         if not self.run.planned:
             return None
         if round != self.round:
-            return plan_of(node, *self._closed_terms)
+            return self._closed_terms.plan(node)
         if self.dealt is None and not self.run.nodes:
             # Or whoever sends first, without a slot, would settle that nobody has one.
             raise WrongPlan(f"round {round} has given no plan yet; encode with plan=server.plan({node!r})")
-        return plan_of(node, *self._open_terms())
+        return self.run.listed_plan(node, round) if self.dealt is None else self._terms.plan(node)
+
+    def check_choice(self, submission: Submission) -> None:
+        """Refuse a payload by another encoder than that whose nodes share out the slots with this one."""
+        receipt, payload = submission.receipt, submission.payload
+        if receipt.round == self.round and self.dealt is None:  # one draw, by the run's list
+            return
+        terms = self._terms if receipt.round == self.round else self._closed_terms
+        if payload is not None and terms.choice(receipt.node) not in (None, payload.choice):
+            raise WrongPlan(
+                f"node {receipt.node!r} sends by {self.run.encoders[payload.choice]!r}, and its slot is among those of "
+                f"another encoder; tell server.plans() which encoder it uses, or make its Client with that one"
+            )
 
     def check_round(self, round: int) -> None:
         """Refuse rounds but the open one, and the one before it, whose payloads may come again."""
@@ -180,6 +176,7 @@ class Roster:
                 f"the slots of round {receipt.round} were dealt while the payload of node {receipt.node!r} came; "
                 f"encode with plan=server.plan({receipt.node!r}) of this round"
             )
+        self.check_choice(submission)
 
     def acceptance(self, submission: Submission) -> tuple[Acceptance, bool]:
         """What will be recorded of the submission, and whether its node begins afresh with it."""
@@ -215,7 +212,7 @@ class Roster:
         self._closed, self.accepted = self.accepted, {}
         self._closed_terms, self.dealt = self._open_terms(), None
         if self._control is None:  # only an epoch outlives its round
-            self._terms = Terms({})
+            self._terms = Terms()
         self.round += 1
 
     def forget(self, node: str) -> None:
@@ -231,6 +228,7 @@ class Roster:
     def state(self) -> dict[str, Tree]:
         """All of it between two rounds."""
         closed = self._closed.values()
+        slots: Any = self._closed_terms.slots
         return {
             "round": self.round,
             "known": {"nodes": list(self.known), "weights": self._stacked(self.known)},
@@ -241,15 +239,16 @@ class Roster:
                 "weights": self._stacked({accepted.receipt.node: accepted.weight for accepted in closed}),
                 "numbers": np.array([(accepted.bytes, accepted.basis) for accepted in closed], np.int64),
             },
-            **({"slots": list(self._closed_terms.slots)} if self.run.planned else {}),
+            **({"slots": slots} if self.run.planned else {}),
             **({} if self._control is None else {"epoch": self._epoch_state(self._control)}),
         }
 
     def _epoch_state(self, control: EpochControl) -> Tree:
         last = self._terms
+        slots: Any = last.slots
         return {
             "began": -1 if last.epoch is None else last.epoch,
-            "slots": list(last.slots),
+            "slots": slots,
             "ratios": np.frombuffer(last.ratios, np.uint8),
             "closed": self._closed_terms == last,  # else nobody had a plan in the last round
             "control": control.state(),
@@ -269,10 +268,9 @@ class Roster:
             array_in(closed, "numbers").tolist(),
             strict=True,
         )
-        self.dealt = None
-        self._closed_terms = Terms({})
-        if self.run.planned:
-            self._closed_terms = Terms({node: slot for slot, node in enumerate(names_in(state, "slots"))})
+        slots: Any = branch(state, "slots") if self.run.planned else []
+        self.dealt, self._terms, self._closed_terms = None, Terms(), Terms(slots)
+        self._closed_terms.plan("")  # refuses what is no list of names
         if self._control is not None:
             self._restore_epoch(branch(state, "epoch"), self._control)
         self._closed = {
@@ -284,10 +282,9 @@ class Roster:
         began, closed = branch(state, "began"), branch(state, "closed")
         if not isinstance(began, int) or not -1 <= began < self.round:
             raise ValueError("an epoch begins in a round that is over")
-        slots = {node: slot for slot, node in enumerate(names_in(state, "slots"))}
-        ratios = array_in(state, "ratios").tobytes()
-        plan_of("", slots, None if began < 0 else began, ratios)  # refuses ratios that cannot be
-        self._terms = Terms(slots, None if began < 0 else began, ratios)
+        slots: Any = branch(state, "slots")
+        self._terms = Terms(slots, None if began < 0 else began, array_in(state, "ratios").tobytes())
+        self._terms.plan("")  # refuses ratios that cannot be, and what is no list of names
         self._closed_terms = self._terms if closed else Terms(self._closed_terms.slots, self.round - 1)
         control.restore(state, "control")
 

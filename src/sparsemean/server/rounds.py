@@ -14,8 +14,9 @@ from sparsemean.decoding.decoders import Belief
 from sparsemean.decoding.quality import Quality
 from sparsemean.decoding.summary import Summary
 from sparsemean.results import Estimate
+from sparsemean.sampling import Dealt
 from sparsemean.server.assessment import Assessment
-from sparsemean.server.roster import Dealt, Roster, Submission
+from sparsemean.server.roster import Roster, Submission
 
 Kind = Literal["close", "skip"]
 

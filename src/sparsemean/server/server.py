@@ -15,6 +15,7 @@ import numpy as np
 from sparsemean._types import Doubles
 from sparsemean.codec import pack_plan
 from sparsemean.decoding.decoders import Belief
+from sparsemean.encoders import Encoder
 from sparsemean.errors import (
     DivergenceWarning,
     InvalidInput,
@@ -27,7 +28,7 @@ from sparsemean.inputs import journal_folder, lists_of, node_name, payload_pairs
 from sparsemean.kernels import cores, parallel_map
 from sparsemean.results import Estimate, Receipt
 from sparsemean.run import Run
-from sparsemean.sampling import MAX_SLOTS
+from sparsemean.sampling import MAX_SLOTS, Slots
 from sparsemean.server.clip import Clip
 from sparsemean.server.counters import Counters
 from sparsemean.server.group_commit import GroupCommit
@@ -204,21 +205,33 @@ class Server:
         """
         return self._plans([node], None)[node]
 
-    def plans(self, nodes: Iterable[str]) -> dict[str, bytes]:
+    def plans(self, nodes: Iterable[str] | Mapping[str, Encoder | None]) -> dict[str, bytes]:
         """The plan of each node that is asked to send in the open round; call it once, with all of them.
 
         The slots of the round are shared out among these nodes, so that the draw is balanced over exactly those who are
         expected. If the slots are settled already (see ``plan``), they stay, and nodes without one draw independently:
         a node that is asked later in place of another has no slot.
+
+        Parameters
+        ----------
+        nodes : iterable of str, or dict of str and Encoder
+            Their names. Where nodes choose among encoders (``OneOf``, ``k=(a, b)``), a dict that says which each node
+            uses: the draw is then balanced over those of each encoder by themselves. Of a list of names alone all
+            share the slots, and at each encoder the nodes of others count as absent.
         """
         if isinstance(nodes, str) or not isinstance(nodes, Iterable):
             raise InvalidInput(f"plans() takes the names of the nodes that are asked, got {nodes!r:.100}")
         asked = list(dict.fromkeys(map(node_name, nodes)))
         if self.run.planned and len(asked) > MAX_SLOTS:
             raise InvalidInput(f"a draw has up to {MAX_SLOTS} slots, got {len(asked)} nodes; ask fewer in a round")
-        return self._plans(asked, asked) if asked else {}
+        cohort: Slots = asked
+        if isinstance(nodes, Mapping) and all(isinstance(each, Encoder | None) for each in nodes.values()):
+            choices = {node: 0 if (each := nodes[node]) is None else self.run.choice(each) for node in asked}
+            if len(self.run.encoders) > 1:
+                cohort = [[node for node in asked if choices[node] == c] for c in range(len(self.run.encoders))]
+        return self._plans(asked, cohort) if asked else {}
 
-    def _plans(self, nodes: Sequence[str], cohort: Sequence[str] | None) -> dict[str, bytes]:
+    def _plans(self, nodes: Sequence[str], cohort: Slots | None) -> dict[str, bytes]:
         run, names = self.run, [node_name(node) for node in nodes]
         if not run.planned:
             return dict.fromkeys(names, b"")

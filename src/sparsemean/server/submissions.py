@@ -33,4 +33,6 @@ def submission_of(run: Run, clip: Clip | None, roster: Roster, node: str, blob: 
     payload = codec.read_payload(run, node, header, body, plan)
     if payload is not None and clip is not None:
         payload = clip.clipped(payload)
-    return Submission(receipt, weights, blob, header.basis, payload, plan)
+    submission = Submission(receipt, weights, blob, header.basis, payload, plan)
+    roster.check_choice(submission)
+    return submission

@@ -10,7 +10,8 @@ from .convergence import distance_bound, learning_rate_limit
 from .correlation import correlation, ratio_range
 from .counts import CountLaw
 from .estimated import Moments, error_bound, estimated_error, estimated_r1_r2, r2_variance, shrunk_correlation
-from .mixed import mixed_coefficients, mixed_correlation, mixed_feedback, mixed_gains, mixed_mse
+from .mixed import meeting_shares, mixed_coefficients, mixed_correlation, mixed_feedback, mixed_gains, mixed_mse
+from .proportional import sizes_for_weights
 from .scaling import beta_bar, fill_gains, gains
 from .spatial import constants, error_coefficients, feedback_factor, first_ratio, optimal_ratio, rand_k_mse, spatial_mse
 from .temporal import shared_sample_mse, temporal_mse
@@ -35,6 +36,7 @@ __all__ = [
     "first_ratio",
     "gains",
     "learning_rate_limit",
+    "meeting_shares",
     "mixed_coefficients",
     "mixed_correlation",
     "mixed_feedback",
@@ -47,6 +49,7 @@ __all__ = [
     "share_for_error",
     "shared_sample_mse",
     "shrunk_correlation",
+    "sizes_for_weights",
     "spatial_mse",
     "temporal_mse",
     "weights",

@@ -142,6 +142,31 @@ def mixed_correlation(vectors: npt.ArrayLike, classes: npt.ArrayLike, K: int) ->
     return r1, r2
 
 
+def meeting_shares(nodes: npt.ArrayLike, shares: Sequence[float]) -> Vector:
+    """Σ p_i p_l over the ordered pairs of different nodes, one of class s and one of t: (classes, classes, …).
+
+    Let κ be the sum of R2_st over that of these, for all s and t of which R2 is known, over Σ y²/Σ p: how similar two
+    values are that meet. T(m) = 1 + κ(m − 1) is then nearly the best T, also where nodes send different shares. Where
+    all send the same, κ is (R2/R1)/(n − 1).
+
+    Parameters
+    ----------
+    nodes : (classes, …) array
+        How many nodes of each class came.
+    shares : sequence of float
+        p_s of each class.
+
+    >>> meeting_shares([2, 1], [0.5, 1.0]).tolist()
+    [[0.5, 1.0], [1.0, 0.0]]
+    """
+    counts = np.asarray(nodes, dtype=np.float64)
+    p = np.asarray(shares, dtype=np.float64).reshape(-1, *[1] * (counts.ndim - 1))
+    sent = counts * p
+    pairs: Vector = sent[:, None] * sent[None]
+    pairs[np.diag_indices(len(sent))] -= sent * p
+    return pairs
+
+
 def mixed_mse(
     r1: npt.ArrayLike,
     r2: npt.ArrayLike,

@@ -19,6 +19,7 @@ from sparsemean.lab.experiments.catalogue.designed import (
     designed_correlation,
     designed_equal,
     designed_weather,
+    designed_weights,
 )
 from sparsemean.lab.experiments.claims.designed import GAINS
 from sparsemean.lab.experiments.measures.correlated import correlated_vectors
@@ -87,6 +88,18 @@ def test_runs_are_shared_with_the_figures_that_have_them_already():
         assert {s.key for s in made[figure] if s.scheme == "rand-k-hybrid"} <= others
 
 
+def test_weights_are_compared_in_three_ways():
+    made = designed_weights(FULL, 0)
+    assert {(s.split, s.scheme) for s in made} >= {
+        ("equal weights", "rand-k-spatial-opt"),
+        ("unequal weights", "rand-k-spatial-opt"),
+        ("unequal weights", "rand-k-ratio"),
+        ("unequal weights", "rand-k-balanced-ratio"),
+        ("unequal weights, k in proportion", "rand-k-balanced"),
+    }
+    assert {(s.nodes, s.share) for s in made} == {(30, 0.2)}
+
+
 # Measures
 
 
@@ -115,6 +128,17 @@ def test_who_is_absent_counts_in_neither_mean_nor_formula():
     assert row["error_is_bound"] == 1
 
 
+@pytest.mark.parametrize("scheme", ["rand-k-spatial-adaptive-unbiased", "rand-k-balanced"])
+def test_errors_of_unequal_weights_are_those_of_the_formula_too(scheme: str):
+    plain = (*OPTIONS[:1], ("dim", 200), ("trials", 30), OPTIONS[3], ("spread", 1.0))
+    (one,) = run_setting(replace(ALIKE, scheme=scheme, options=plain))
+    (sized,) = run_setting(replace(ALIKE, scheme=scheme, options=(*plain, ("proportional", 1))))
+    for row in (one, sized):
+        assert number(row["mse"]) == pytest.approx(number(row["exact"]), abs=4 * number(row["mse_se"]))
+    assert number(sized["mse"]) < 0.5 * number(one["mse"])
+    assert number(sized["bytes_per_node"]) <= number(one["bytes_per_node"]) + 1  # which encoder it is
+
+
 def test_one_row_is_the_mean_of_the_trials():
     alone = replace(ALIKE, options=(*OPTIONS[1:], ("measure", "alike")))
     trials = run_setting(alone)
@@ -133,6 +157,27 @@ def test_identical_vectors_have_the_error_of_what_nobody_sent():
 
 
 # Claims
+
+
+@pytest.mark.parametrize(("ratio", "sized"), [(1.9, 1.05), (2.1, 1.05), (1.9, 1.2)])
+def test_claims_of_weights_flip(tmp_path, ratio: float, sized: float):
+    shown = {
+        ("rand-k-spatial-opt", "equal weights"): 1.0,
+        ("rand-k-ratio", "unequal weights"): ratio,
+        ("rand-k-balanced-ratio", "unequal weights"): ratio,
+        ("rand-k-spatial-adaptive-unbiased", "unequal weights, k in proportion"): sized,
+        ("rand-k-balanced", "unequal weights, k in proportion"): sized,
+    }
+    rows = [
+        {"scheme": scheme, "split": split, "share": 0.2, "nodes": 30, "apart": apart, "seed": seed, "round": 0}
+        | {"mse": mse}
+        for (scheme, split), mse in shown.items()
+        for apart in (0.1, 0.01)
+        for seed in range(3)
+    ]
+    write(tmp_path, "designed-weights", rows)
+    assert judged(tmp_path, "weights-ratio")["verdict"] == ("reproduced" if ratio < 2 else "not reproduced")
+    assert judged(tmp_path, "weights-proportion")["verdict"] == ("reproduced" if sized < 1.1 else "not reproduced")
 
 
 def correlation(gain: float = 1.0, off: float = 0.0, cohort: float = 1.0) -> Rows:

@@ -12,8 +12,8 @@ from sparsemean.decoding.summary import Summary
 from sparsemean.integrations.ray.pieces import UNCHANGED, Piece, Sent
 from sparsemean.integrations.ray.round_end import RoundEnd, check_summary, is_whole
 from sparsemean.payload import Payload
-from sparsemean.sampling.clock import LEAST_RATIO, MOST_RATIO
-from sparsemean.server.roster import Acceptance, Dealt, Roster
+from sparsemean.sampling import Dealt, check_dealt, dealt_draws
+from sparsemean.server.roster import Acceptance, Roster
 
 MOST = (1 << 63) - 1  # what a journal has room for
 
@@ -105,15 +105,20 @@ def _check_sent(sent: object, whose: str, fixed: bool, most: int, dtype: np.dtyp
         raise sm.MalformedPayload(f"{whose} lists coordinates out of order, or beyond [{lo}, {hi})")
 
 
-def terms_dealt(given: object, in_epoch: bool) -> Dealt:
-    """The nodes that have slots, in the order of these; or, ``in_epoch``, the ratio by which the epoch goes on."""
-    if in_epoch and isinstance(given, int) and is_whole(given, LEAST_RATIO, MOST_RATIO):
+def terms_dealt(given: Dealt, encoders: int, in_epoch: bool) -> Dealt:
+    """The nodes that have slots, of one draw or one for each encoder; or, ``in_epoch``, the next ratio."""
+    try:
+        check_dealt(given)
+    except ValueError as wrong:
+        raise sm.InvalidInput(f"slots are dealt to a list of names, each once; got {given!r:.100}: {wrong}") from None
+    if isinstance(given, int):
+        if not in_epoch:
+            raise sm.InvalidInput(f"no epoch is on that could go on by the ratio {given}; deal slots to nodes first")
         return given
-    if not isinstance(given, list | tuple) or not all(isinstance(name, str) and name for name in given):
-        raise sm.InvalidInput(f"slots are dealt to a list of names, got {given!r:.100}")
-    if len(set(given)) < len(given):
-        raise sm.InvalidInput(f"a node has one slot; got {given!r:.100}")
-    return list(given)
+    draws = dealt_draws(given)
+    if not all(name for draw in draws for name in draw) or len(draws) not in (1, encoders):
+        raise sm.InvalidInput(f"slots are dealt to named nodes, of all encoders or of each; got {given!r:.100}")
+    return given
 
 
 def check_same(roster: Roster, pieces: Sequence[Piece]) -> None:

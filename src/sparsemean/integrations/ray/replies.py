@@ -18,8 +18,8 @@ from sparsemean.integrations.ray.calls import MOST, check_acceptance
 from sparsemean.integrations.ray.round_end import RoundEnd, Status, check_summary, is_whole
 from sparsemean.integrations.ray.usage import Usage
 from sparsemean.memory import Nothing
-from sparsemean.sampling.clock import LEAST_RATIO, MOST_RATIO
-from sparsemean.server.roster import Acceptance, Dealt
+from sparsemean.sampling import Dealt, check_dealt
+from sparsemean.server.roster import Acceptance
 from sparsemean.state_tree import Tree
 
 NO_OVERFLOW = 1e70  # sums of squares below it have fourth powers that are finite, too, and squares of these
@@ -135,11 +135,8 @@ def roll(reply: object, round: int, blocks: int) -> tuple[Tree, list[Acceptance]
     if not isinstance(reply, tuple) or len(reply) != 3 or not isinstance(reply[1], list):
         raise ValueError(f"{_named(reply)}, no roll")
     state, accepted, dealt = reply
-    names = isinstance(dealt, list) and all(isinstance(node, str) for node in dealt)
-    if not (dealt is None or names or is_whole(dealt, LEAST_RATIO, MOST_RATIO)):
-        raise ValueError(f"a roll with {_named(dealt)} in place of those who have slots")
-    if isinstance(dealt, list) and len(set(dealt)) < len(dealt):
-        raise ValueError("a roll that gives a node two slots")
+    if dealt is not None:
+        check_dealt(dealt)
     if not isinstance(state, dict) or state.get("round") != round or isinstance(state["round"], bool):
         raise ValueError(f"a roll that is not of round {round}")
     for each in accepted:

@@ -23,8 +23,9 @@ from sparsemean.integrations.ray.ranges import Sharding, ShardLost
 from sparsemean.integrations.ray.round_end import RoundEnd, Status, is_whole
 from sparsemean.integrations.ray.usage import Usage, array_bytes, peak_bytes
 from sparsemean.journal import Journal, Record
+from sparsemean.sampling import Dealt
 from sparsemean.server.local import Entry, LocalRounds
-from sparsemean.server.roster import Acceptance, Dealt, Roster
+from sparsemean.server.roster import Acceptance, Roster
 from sparsemean.state_tree import Tree, branch
 
 PATIENCE = 30.0  # seconds until the process that had the journal before must be gone
@@ -89,7 +90,7 @@ class Shard:
     def deal(self, after: int, round: int, terms: Dealt) -> None:
         """Fix what nodes go by in the open round."""
         rounds = self._ready()
-        given = terms_dealt(terms, rounds.roster.in_epoch)
+        given = terms_dealt(terms, len(self._sharding.run.encoders), rounds.roster.in_epoch)
         if not self._due(after, 1):
             if rounds.roster.dealt != given:
                 raise sm.InvalidInput(f"the slots of round {round!r} were dealt to other nodes, or with another ratio")

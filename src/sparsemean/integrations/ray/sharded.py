@@ -12,10 +12,11 @@ from sparsemean.decoding.decoders import Belief
 from sparsemean.integrations.ray.pieces import pieces
 from sparsemean.integrations.ray.ranges import Sharding, ShardLost
 from sparsemean.integrations.ray.shards import Shards
+from sparsemean.sampling import Dealt
 from sparsemean.server.assessment import Assessment
 from sparsemean.server.fingerprint import fingerprint
 from sparsemean.server.local import Entry
-from sparsemean.server.roster import Dealt, Roster, Submission
+from sparsemean.server.roster import Roster, Submission
 from sparsemean.server.rounds import Kind, Prepared, Rounds, assessed, concluded
 
 

@@ -23,8 +23,9 @@ from sparsemean.integrations.ray.ranges import Sharding, ShardLost
 from sparsemean.integrations.ray.round_end import RoundEnd, Status
 from sparsemean.integrations.ray.shard import Shard
 from sparsemean.integrations.ray.usage import Usage
+from sparsemean.sampling import Dealt
 from sparsemean.server.estimator import Estimator
-from sparsemean.server.roster import Acceptance, Dealt
+from sparsemean.server.roster import Acceptance
 from sparsemean.server.rounds import Kind
 from sparsemean.state_tree import Tree
 

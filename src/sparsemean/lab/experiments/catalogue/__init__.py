@@ -47,6 +47,7 @@ FIGURES: dict[str, Callable[[ExperimentSize, int], list[Setting]]] = {
     "thin-links": beyond.thin_links,
     "designed-correlation": designed.designed_correlation,
     "designed-equal": designed.designed_equal,
+    "designed-weights": designed.designed_weights,
     "designed-power": designed.designed_power,
     "designed-kmeans": designed.designed_kmeans,
     "designed-weather": designed.designed_weather,

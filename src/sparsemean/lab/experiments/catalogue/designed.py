@@ -9,10 +9,12 @@ from sparsemean.lab.experiments.catalogue.learning import SPLITS, kmeans_setting
 from sparsemean.lab.experiments.catalogue.schemes import (
     BALANCED,
     BALANCED_HYBRID,
+    BALANCED_RATIO,
     BALANCED_SHRUNK,
     HYBRID,
     OPT,
     PLAIN,
+    RATIO,
     SHRUNK,
     UNBIASED,
 )
@@ -25,6 +27,9 @@ ABSENT = (0.0, 0.1, 0.3, 0.5)
 POOL = 1000
 EQUAL_DIM, EQUAL = 1024, ((10, 100), (50, 20))
 """d, and (n, k): nearly every coordinate comes once."""
+WEIGHTED_NODES, WEIGHTED_APART, SPREAD = 30, (0.1, 0.01), 1.0
+"""n, 1 − (R2/R1)/(n − 1) and the σ of lognormal weights."""
+EQUAL_WEIGHTS, ONE_K, IN_PROPORTION = "equal weights", "unequal weights", "unequal weights, k in proportion"
 BATCH, RATE = 32, 0.1
 _NODES, _DIM = 10, 4000
 
@@ -63,6 +68,25 @@ def designed_equal(size: ExperimentSize, seed: int) -> list[Setting]:
         )
         for nodes, k in EQUAL
         for scheme in (PLAIN, OPT, BALANCED)
+    ]
+
+
+def designed_weights(size: ExperimentSize, seed: int) -> list[Setting]:
+    """Single rounds of nodes of unequal weight, k = 0.2d on average."""
+    options = (("measure", "alike-means"), ("dim", _DIM), ("trials", max(size.designed_trials // 4, 2)))
+    unequal, sized = (("spread", SPREAD),), (("spread", SPREAD), ("proportional", 1))
+    compared = [
+        *((scheme, EQUAL_WEIGHTS, ()) for scheme in (OPT, BALANCED)),
+        *((scheme, ONE_K, unequal) for scheme in (OPT, BALANCED, RATIO, BALANCED_RATIO)),
+        *((scheme, IN_PROPORTION, sized) for scheme in (UNBIASED, BALANCED)),
+    ]
+    return [
+        Setting(
+            *("designed-weights", "alike", "normal", scheme, 0.2, seed, 1, split, WEIGHTED_NODES),
+            options=(*options, *more, ("ratio", (1 - apart) * (WEIGHTED_NODES - 1))),
+        )
+        for apart in WEIGHTED_APART
+        for scheme, split, more in compared
     ]
 
 

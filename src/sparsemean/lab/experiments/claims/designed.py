@@ -4,14 +4,26 @@ from __future__ import annotations
 
 import math
 
-from sparsemean.lab.experiments.catalogue.designed import ABSENT, EQUAL, POOL, attendance
+from sparsemean.lab.experiments.catalogue.designed import (
+    ABSENT,
+    EQUAL,
+    EQUAL_WEIGHTS,
+    IN_PROPORTION,
+    ONE_K,
+    POOL,
+    WEIGHTED_APART,
+    attendance,
+)
 from sparsemean.lab.experiments.catalogue.schemes import (
     BALANCED,
     BALANCED_HYBRID,
+    BALANCED_RATIO,
     BALANCED_SHRUNK,
     HYBRID,
     OPT,
+    RATIO,
     SHRUNK,
+    UNBIASED,
 )
 from sparsemean.lab.experiments.claims.beyond import COLOUR, IMAGES, at
 from sparsemean.lab.experiments.claims.check import Check, of_number, of_values
@@ -85,6 +97,18 @@ def _equal(tables: Tables) -> list[Check]:
         found = list(tables.per_seed("designed-equal", "exact", first, scheme=BALANCED, nodes=nodes).values())
         if found:
             checks.append(of_values(f"n={nodes} k={k}: exact NMSE", found, "=", (1024 / k - nodes) / nodes))
+    return checks
+
+
+def _weights(tables: Tables, schemes: tuple[str, ...], split: str, limit: float) -> list[Check]:
+    """Error with unequal weights over that of Opt with equal ones."""
+    checks = []
+    for apart in WEIGHTED_APART:
+        equal = tables.per_seed("designed-weights", "mse", first, scheme=OPT, split=EQUAL_WEIGHTS, apart=apart)
+        for scheme in schemes:
+            own = tables.per_seed("designed-weights", "mse", first, scheme=scheme, split=split, apart=apart)
+            if found := factors(own, equal):
+                checks.append(of_values(f"apart={apart}: error of {scheme}, {split}, over equal", found, "<", limit))
     return checks
 
 
@@ -193,6 +217,21 @@ CLAIMS = (
         PLACE,
         "Identical vectors, d = 1,024, n = 10 with k = 100 and n = 50 with k = 20: NMSE (d/k − n)/n = 0.024.",
         _equal,
+    ),
+    Claim(
+        "weights-ratio",
+        PLACE,
+        "Lognormal weights, σ = 1, n = 30, k = 0.2d, (R2/R1)/(n − 1) = 0.9 and 0.99: the ratio decoder has at most "
+        "twice the error of Opt with equal weights, with either draw.",
+        lambda tables: _weights(tables, (RATIO, BALANCED_RATIO), ONE_K, 2.0),
+        "Opt with the same unequal weights has 11 and 65 times that error.",
+    ),
+    Claim(
+        "weights-proportion",
+        PLACE,
+        "The same weights, nodes that send in proportion to them, unbiased: at most 1.1 times the error of Opt with "
+        "equal weights, with either draw.",
+        lambda tables: _weights(tables, (UNBIASED, BALANCED), IN_PROPORTION, 1.1),
     ),
     Claim(
         "balanced-first-round",

@@ -9,6 +9,7 @@ import numpy as np
 from sparsemean import theory
 from sparsemean._types import Doubles
 from sparsemean.client import Client
+from sparsemean.encoders import RandK
 from sparsemean.encoders.size import count
 from sparsemean.evaluation import exact_error
 from sparsemean.lab.byte_budget import largest_k
@@ -45,25 +46,29 @@ def measure(setting: Setting, data_dir: str | None = None) -> list[TableRow]:
 
     k is the setting's share of the coordinates or, where it has none, the largest with which values and scales take no
     more than ``bytes``. Of the nodes that are asked the part ``absent`` does not send, others in every trial; with
-    ``pool`` every trial asks other nodes, out of so many. ``exact`` is the expected error given what the decoder has
-    learned, ``apart`` is 1 − (R2/R1)/(n − 1): 1 for orthogonal vectors, 0 for equal ones.
+    ``pool`` every trial asks other nodes, out of so many. With ``spread`` nodes have lognormal weights with this σ, and
+    with ``proportional`` they send in proportion to them, k on average. ``exact`` is the expected error given what the
+    decoder has learned, ``apart`` is 1 − (R2/R1)/(n − 1): 1 for orthogonal vectors, 0 for equal ones.
     """
     n, dim, ratio = setting.nodes, int(setting.option("dim", 65536)), float(setting.option("ratio", 0.0))
     vectors, came = correlated_vectors(n, dim, ratio, setting.seed), n - round(n * float(setting.option("absent", 0.0)))
     r1, r2 = theory.correlation(vectors)
     known = theory.optimal_ratio(r1, r2, n) * (came - 1) / (n - 1)  # of those who come, on average over trials
-    k = _k(setting, vectors)
-    run, rng = Run(scheme_of(setting, k, known), dim, setting.seed), np.random.default_rng(setting.seed)
-    server, clients = Server(run), [Client(run, str(node)) for node in range(int(setting.option("pool", n)))]
+    k, rng = _k(setting, vectors), np.random.default_rng(setting.seed)
+    spread, pool = float(setting.option("spread", 0.0)), int(setting.option("pool", n))
+    given = rng.lognormal(sigma=spread, size=n) if spread else np.ones(n)
+    sizes = theory.sizes_for_weights(given, k, dim) if setting.option("proportional", 0) else [k] * pool
+    run = Run(scheme_of(setting, tuple(sorted(set(sizes), reverse=True)), known), dim, setting.seed)
+    server, clients = Server(run), [Client(run, str(node), RandK(size)) for node, size in enumerate(sizes)]
     rows: list[TableRow] = []
     for trial in range(int(setting.option("trials", 1))):
         asked = [clients[node] for node in rng.permutation(len(clients))[:n]] if len(clients) > n else clients
         present = np.sort(rng.permutation(n)[:came])
-        server.plans(client.node for client in asked)
-        weights = np.isin(np.arange(n), present).astype(np.float64)
-        exact = exact_error(server, [client.node for client in asked], vectors, weights)
-        estimate = play_round(server, [asked[node] for node in present], vectors[present], np.ones(came))
-        mse = float(np.sum((estimate.mean - vectors[present].mean(axis=0)) ** 2))
+        server.plans({client.node: client.encoder for client in asked})
+        weights, classes = np.isin(np.arange(n), present) * given, np.array([client.choice for client in asked])
+        exact = exact_error(server, [client.node for client in asked], vectors, weights, classes)
+        estimate = play_round(server, [asked[node] for node in present], vectors[present], given[present])
+        mse = float(np.sum((estimate.mean - np.average(vectors, axis=0, weights=weights)) ** 2))
         row: TableRow = {
             "round": trial,
             "dim": dim,

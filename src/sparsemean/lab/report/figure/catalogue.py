@@ -190,6 +190,19 @@ SPECS: dict[str, Spec] = {
         ours="rand-k-balanced",
         short="designed: equal",
     ),
+    "designed-weights": Spec(
+        "Designed draws: nodes of unequal weight",
+        "Single rounds of 30 nodes with lognormal weights, σ = 1, k = 0.2d on average. Opt, told R2/R1, and balanced "
+        "draws lose what they gain with equal weights, unless coordinates are divided by the weight that came (ratio, "
+        "biased) or nodes send in proportion to their weight (unbiased).",
+        (Quantity(("mse",), "error relative to ‖x‖²", log=True),),
+        x="apart",
+        x_label="1 − (R2/R1)/(n − 1)",
+        kind="bars",
+        no_panels=("share",),
+        baseline="rand-k-spatial-opt",
+        short="designed: weights",
+    ),
     "designed-power": Spec(
         "Designed draws: power iteration",
         "Look at the first round, where no memory helps yet; later the hybrid memory expects what is similar, and the "

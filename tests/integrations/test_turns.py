@@ -1,0 +1,13 @@
+"""Engines take turns: all tests of this folder are one group, which runs on one worker."""
+
+from __future__ import annotations
+
+import pytest
+
+
+def test_the_group_is_known_to_the_scheduler(request: pytest.FixtureRequest) -> None:
+    group = request.node.get_closest_marker("xdist_group")
+    assert group is not None
+    assert group.args == ("engines",)
+    if getattr(request.config.option, "loadgroup", False):  # set where workers run tests by group
+        assert request.node.nodeid.endswith("@engines")
