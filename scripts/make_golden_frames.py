@@ -115,7 +115,7 @@ def golden(case: Case) -> tuple[bytes, list[float] | None]:
         blob = client.encode(sent, server.round)
         client.delivered(server.accept(NODE, blob))
         server.skip_round()
-    plan = case.run.listed_plan(NODE) if case.run.planned else None
+    plan = case.run.listed_plan(NODE, ROUND) if case.run.planned else None
     payload = codec.read_payload(case.run, NODE, *codec.open_frame(case.run, NODE, blob), plan)
     return blob, None if payload is None else payload.dense(case.run.dim).tolist()
 

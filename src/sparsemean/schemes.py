@@ -81,6 +81,11 @@ class Scheme:
         sends, remembers = self.encoder.facts, self.memory.facts
         if self.decoder.reweights and not sends.raw:
             raise IncompatibleScheme("Spatial needs samples of x itself; use RandK or TopK, or decode with Mean")
+        if self.decoder.reweights and sends.epochs:
+            raise IncompatibleScheme(
+                "Spatial needs the law of how many nodes send a coordinate, which with Epochs differs from one to the "
+                "next by who has sent it already; decode with Mean, or draw with Balanced()"
+            )
         if self.decoder.reweights and sends.unbiased and not sends.uniform:
             raise IncompatibleScheme(
                 "Spatial needs nodes that sample independently; drop shared=True, or decode with Mean"

@@ -347,7 +347,7 @@ def test_a_journal_goes_on_with_another_list_of_nodes(
     waiting = ("a",) if began == "by the list" else ()
     assert contents(folder).waiting == waiting
     held = [Plan(0, 2), Plan(1, 2), Plan()]
-    new = [listed(*later).listed_plan(node) if later else plan for node, plan in zip("abc", held, strict=True)]
+    new = [listed(*later).listed_plan(node, 1) if later else plan for node, plan in zip("abc", held, strict=True)]
     assert told(server, "abc") == (new if began == "not" else held)
     send(server, [node for node in "abc" if node not in waiting])
     assert server.close_round().nodes == ("a", "b", "c")

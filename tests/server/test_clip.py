@@ -58,7 +58,7 @@ class Play:
             for node, client in clients.items():
                 blob = client.encode(vectors[node] + 0.1 * round, round)
                 if node == BAD:
-                    plan = run.listed_plan(node) if run.planned else None
+                    plan = run.listed_plan(node, round) if run.planned else None
                     honest = codec.read_payload(run, node, *codec.open_frame(run, node, blob), plan)
                     assert honest is not None
                     self.sent = choose(round, honest)

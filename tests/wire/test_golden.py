@@ -36,8 +36,8 @@ def stored(name: str) -> tuple[bytes, dict[str, Any], sm.Run]:
     return (folder / f"{name}.bin").read_bytes(), story, sm.Run.from_json(json.dumps(story["run"]))
 
 
-def plan_in(run: sm.Run, node: str) -> Plan | None:
-    return run.listed_plan(node) if run.planned else None
+def plan_in(run: sm.Run, node: str, round: int) -> Plan | None:
+    return run.listed_plan(node, round) if run.planned else None
 
 
 def test_every_named_scheme_has_a_golden_frame():
@@ -54,7 +54,7 @@ def test_every_named_scheme_has_a_golden_frame():
 def test_it_decodes_to_the_stored_vector(name):
     blob, story, run = stored(name)
     header, body = codec.open_frame(run, story["node"], blob)
-    plan = plan_in(run, story["node"])
+    plan = plan_in(run, story["node"], story["round"])
     payload = codec.read_payload(run, story["node"], header, body, plan)
     assert header.round == story["round"]
     if story["decoded"] is None:

@@ -1,6 +1,8 @@
 """Seeded samples: which coordinates a node sends, drawn alike by the node and the server."""
 
-from sparsemean.sampling.draws import Balanced, Draw, Independent
+from sparsemean.sampling.clock import Clock, clock
+from sparsemean.sampling.draws import Balanced, Draw, Drawn, Independent
+from sparsemean.sampling.epochs import Epochs, epoch_samples
 from sparsemean.sampling.keys import VERSION, Key, stream_of, words
 from sparsemean.sampling.plan import MAX_SLOTS, Plan, plan_of
 from sparsemean.sampling.samples import (
@@ -20,13 +22,18 @@ __all__ = [
     "MAX_SLOTS",
     "VERSION",
     "Balanced",
+    "Clock",
     "Draw",
+    "Drawn",
+    "Epochs",
     "Independent",
     "Key",
     "Plan",
     "balanced_sample_of",
+    "clock",
     "coordinates",
     "coordinates_between",
+    "epoch_samples",
     "plan_of",
     "sample_between",
     "sample_of",

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 import numpy as np
 
 from sparsemean._types import Floats
 from sparsemean.errors import InvalidInput, MalformedPayload
+from sparsemean.kernels import Sample
 from sparsemean.payload import Layout, Part
 from sparsemean.payload.noise import Levels, Octaves
-from sparsemean.sampling import Key
+from sparsemean.sampling import Drawn, Key
 from sparsemean.wire import coordinates
 from sparsemean.wire.reader import Reader
 from sparsemean.wire.values import FLOAT32, ValueKind, pack_signs, unpack_signs
 
 
-def pack(part: Part, layout: Layout, dim: int, kind: ValueKind, key: Key) -> bytes:
-    """The bytes of one part: its coordinates where they travel, then its values, rounded by the node's own dither."""
-    own = key.child(layout.part)
+def pack(parts: Sequence[Part], layout: Layout, dim: int, kind: ValueKind, key: Key) -> bytes:
+    """The bytes of one part: its coordinates where they travel, then its values, rounded by the node's own dither.
+
+    It may be several in the payload, one for each class of coordinates, whose values are rounded together.
+    """
+    own, (part, *others) = key.child(layout.part), parts
     if layout.fixed:
-        return kind.pack(part.values, own)
+        return kind.pack(np.concatenate([each.values for each in parts]) if others else part.values, own)
     if np.any(np.diff(part.coordinates) <= 0):
         raise InvalidInput("an encoder lists coordinates out of order; sort them, and the values with them")
     listed = coordinates.pack(part.coordinates, dim)
@@ -27,20 +33,33 @@ def pack(part: Part, layout: Layout, dim: int, kind: ValueKind, key: Key) -> byt
     return listed + kind.pack(part.values, own)
 
 
-def unpack(reader: Reader, layout: Layout, dim: int, kind: ValueKind, key: Key) -> Part:
-    """The part that comes next."""
+def unpack(reader: Reader, layout: Layout, dim: int, kind: ValueKind, key: Key) -> tuple[Part, ...]:
+    """The part that comes next; several where its coordinates were drawn with several probabilities."""
     own = key.child(layout.part)
     if layout.fixed:
         sent, noise = kind.unpack(reader, layout.count, own)
         if layout.where == "all":
-            return Part(np.arange(dim), sent, layout.scale, noise)
-        return Part(layout.sample(own, dim), sent, layout.scale, noise)
+            return (Part(np.arange(dim), sent, layout.scale, noise),)
+        classes = layout.drawn(own, dim)
+        if len(classes) == 1:
+            return (Part(classes[0].where, sent, layout.scale, noise),)
+        return tuple(_split(classes, sent, noise))
     listed = coordinates.unpack(reader, dim, layout.count)
     if layout.where == "levelled":
         sent, noise = _unpack_levelled(reader, listed.size, kind, own)
     else:
         sent, noise = kind.unpack(reader, listed.size, own)
-    return Part(listed, sent, layout.scale, noise)
+    return (Part(listed, sent, layout.scale, noise),)
+
+
+def _split(classes: Sequence[Drawn], sent: Floats, noise: Levels | Octaves | float) -> Iterator[Part]:
+    begin = 0
+    for each in classes:
+        end = begin + (each.where.k if isinstance(each.where, Sample) else each.where.size)
+        yield Part(
+            each.where, sent[begin:end], each.scale, noise if isinstance(noise, float) else noise.between(begin, end)
+        )
+        begin = end
 
 
 def most_bytes(layout: Layout, dim: int, kind: ValueKind) -> int:

@@ -1,12 +1,15 @@
-"""Plans on the wire: 13 bytes, bound to run, node and round.
+"""Plans on the wire: 13 bytes, or 23 and one for each ratio of an epoch; bound to run, node and round.
 
 =======  ====  ================================================================
 offset   size  field
 =======  ====  ================================================================
-0        1     version of the terms, 1
+0        1     version of the terms: 1, or 2 with an epoch
 1        4     slot, 2**32 − 1 for none
 5        4     slots
-9        4     tag: BLAKE2b of what the plan is bound to and of the bytes before
+9        8     version 2: the round in which the epoch began
+17       2     version 2: number of ratios
+19       …     version 2: the ratios, a byte each
+…        4     tag: BLAKE2b of what the plan is bound to and of the bytes before
 =======  ====  ================================================================
 
 A payload repeats slot and tag in its header, so that it can be told from one that follows another plan.
@@ -18,12 +21,16 @@ import hashlib
 import struct
 
 from sparsemean.errors import InvalidInput
+from sparsemean.sampling.clock import MOST_RATIOS
 from sparsemean.sampling.plan import Plan
 
-VERSION = 1
+FRESH, EPOCH = 1, 2
 NO_SLOT = (1 << 32) - 1
 TERMS = struct.Struct("<BII")
+CLOCK = struct.Struct("<QH")
 TAG_BYTES = 4
+UNKNOWN = "this is not a plan of this release; pass what server.plan(node) returned"
+MOST_BYTES = TERMS.size + CLOCK.size + MOST_RATIOS + TAG_BYTES
 
 
 def pack(plan: Plan, bound_to: bytes) -> bytes:
@@ -42,15 +49,25 @@ def slot_field(plan: Plan) -> int:
 
 
 def _terms(plan: Plan) -> bytes:
-    return TERMS.pack(VERSION, slot_field(plan), plan.slots)
+    if plan.epoch is None:
+        return TERMS.pack(FRESH, slot_field(plan), plan.slots)
+    clock = CLOCK.pack(plan.epoch, len(plan.ratios)) + plan.ratios
+    return TERMS.pack(EPOCH, slot_field(plan), plan.slots) + clock
 
 
-def unpack(blob: bytes, bound_to: bytes) -> Plan:
-    """The plan in these bytes; refused where it is damaged, or was given to another node or for another round."""
-    if len(blob) != TERMS.size + TAG_BYTES or blob[0] != VERSION:
-        raise InvalidInput("this is not a plan of this release; pass what server.plan(node) returned")
+def unpack(blob: bytes, bound_to: bytes, epochs: bool = False) -> Plan:
+    """The plan in these bytes; refused where it is damaged, or was given to another node or for another round.
+
+    ``epochs`` says whether the draw is one of epochs, whose terms have another version.
+    """
+    least = TERMS.size + (CLOCK.size if epochs else 0) + TAG_BYTES
+    if len(blob) < least or blob[0] != (EPOCH if epochs else FRESH):
+        raise InvalidInput(UNKNOWN)
     _, slot, slots = TERMS.unpack_from(blob)
-    plan = Plan(None if slot == NO_SLOT else slot, slots)
+    epoch, count = CLOCK.unpack_from(blob, TERMS.size) if epochs else (None, 0)
+    if len(blob) != least + count:
+        raise InvalidInput(UNKNOWN)
+    plan = Plan(None if slot == NO_SLOT else slot, slots, epoch, blob[least - TAG_BYTES : len(blob) - TAG_BYTES])
     if blob != pack(plan, bound_to):
         raise InvalidInput("the plan is of another run, node or round, or damaged; ask for server.plan(node) again")
     return plan
