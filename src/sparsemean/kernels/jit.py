@@ -19,6 +19,11 @@ def inner(function: Function) -> Function:
     return cast(Function, nb.njit(nogil=True, error_model="numpy")(function))
 
 
+def inlined(function: Function) -> Function:
+    """The same, put in the place of each call: where a call would cost as much as its work, as for every tile."""
+    return cast(Function, nb.njit(nogil=True, error_model="numpy", inline="always")(function))
+
+
 def entry(function: Function) -> Function:
     """Compile at the first call, cache on disk for the next process, and run without the interpreter's lock."""
     try:
