@@ -113,10 +113,7 @@ def shuffled(x: Any, size: Any, low: Any, high: Any) -> Any:
 
 def dealt(sample: Sample, tiles: Ints, m: int) -> Ints:
     """The places within these tiles of m that a slot takes, hand after hand."""
-    if sample.dim <= LONG:
-        hands = _kept(sample._replace(slot=0), tuple(tiles.tolist()), m)
-    else:
-        hands = hands_of(sample, tiles, m)
+    hands = tile_hands(sample, tiles, m)
     counts, starts = (each.ravel() for each in runs(hands, sample.slot, sample.slots))
     ends = np.cumsum(counts)
     begin, width, first = (
@@ -124,6 +121,13 @@ def dealt(sample: Sample, tiles: Ints, m: int) -> Ints:
     )
     places: Ints = begin + (first + np.arange(ends[-1])) % width
     return places
+
+
+def tile_hands(sample: Sample, tiles: Ints, m: int) -> Hands:
+    """``hands_of``, which are kept for short vectors."""
+    if sample.dim <= LONG:
+        return _kept(sample._replace(slot=0), tuple(tiles.tolist()), m)
+    return hands_of(sample, tiles, m)
 
 
 @lru_cache(maxsize=16)

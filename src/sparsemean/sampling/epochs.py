@@ -8,25 +8,25 @@ counts of the tiles and what is taken of each come from words of this round alon
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import pairwise
 
 import numpy as np
 
 from sparsemean._types import Ints
 from sparsemean.errors import InvalidInput
-from sparsemean.kernels.sample import KEPT, Sample, drawn, places
-from sparsemean.kernels.stream import stream_index, stream_word
+from sparsemean.kernels.epochs import Epoch, Gaps, fair, first_gaps, later_gaps, next_sent
+from sparsemean.kernels.sample import KEPT, Sample
+from sparsemean.kernels.stream import stream_index
 from sparsemean.sampling.clock import COIN, LEAST_RATIO, MOST_RATIO, SIXTEENTHS, Clock, clock
 from sparsemean.sampling.draws import Draw, Drawn
 from sparsemean.sampling.keys import Key
 from sparsemean.sampling.plan import Plan
-from sparsemean.sampling.samples import balanced_sample_of, sample_of
+from sparsemean.sampling.recent import Recent
+from sparsemean.sampling.samples import balanced_sample_of, sample_of, tile_range
 
-RETRY, ROUND, COINS = 48, 24, 1 << 40  # bits: the next try, the next round; where coins begin
-RECENT = 1 << 14  # orders of vectors up to this length are kept for the next rounds
+COINS = 1 << 40  # where the words of coins begin in the stream of offsets
+GAPS = 1 << 26  # bytes of gaps that are kept for the next round of their epoch
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,8 @@ def epoch_samples(key: Key, dim: int, k: int, plan: Plan, lo: int = 0, hi: int |
     plan
         The node's, with its ``epoch``. A node without a slot is a balanced draw of its own: its independent sample.
     lo, hi
-        The range of which coordinates are asked for, by default all; a first sample is always whole.
+        The range of which coordinates are asked for, by default all: multiples of ``tile_size(dim)``, or dim itself. A
+        first sample is always whole.
     """
     now, slot = clock(dim, k, plan.ratios), plan.slot
     began = replace(key, round=plan.epoch + now.began, plan=None)  # type: ignore[operator]  # an epoch's plan has one
@@ -105,99 +106,34 @@ def _recent(key: Key, dim: int, k: int, plan: Plan) -> tuple[Drawn, ...]:
     return epoch_samples(key, dim, k, plan)
 
 
-def _later(key: Key, first: Sample, now: Clock, lo: int, hi: int) -> list[Ints]:
+def _later(key: Key, first: Sample, now: Clock, lo: int, hi: int) -> tuple[Ints, Ints]:
     """The coordinates of U and of S in [lo, hi), tile by tile, in a round after the first."""
-    dim, k, size = first.dim, first.k, first.size
-    words = [int(word) for word in np.frombuffer(key.digest(b"epoch" + k.to_bytes(8, "little")), "<u8")]
-    own, offsets = words[:2], words[2:]
-    tiles, r = np.arange(first.tiles + 1), now.scheduled
-    ends = np.minimum(tiles * size, dim)
-
-    # How many coordinates below the end of each tile are unscheduled before each round; a new offset every round.
-    waiting, left = [ends - places(first, 0, first.tiles)], dim - k
-    for j, r_j in enumerate(r):
-        waiting.append(waiting[-1] - _share(fair(left, offsets, 2 * j), r_j, left, waiting[-1]))
-        left -= r_j
-    done, r_s = ends - waiting[-2], max(k - r[-1], 1)
-    fresh = np.diff(_share(fair(dim - now.unscheduled, offsets, 2 * len(r) - 1), r_s, dim - now.unscheduled, done))
-    taken = [np.diff(before - after) for before, after in pairwise(waiting)]
-    u_first, c = np.diff(waiting[0]), [each.tolist() for each in taken]
-
-    found: list[list[Ints]] = [[np.empty(0, np.int64)], [np.empty(0, np.int64)]]
-    order = (_kept_order if dim <= RECENT else _order)(key, first)
-    for tile in range(lo // size, -(-hi // size)):
-        start, m = tile * size, int(ends[tile + 1] - ends[tile])
-        place = np.ones(m, bool)  # by place: whether it is unscheduled; the coordinates of the first draw come first
-        place[: m - int(u_first[tile])] = False
-        for j in range(len(r)):
-            wait = np.flatnonzero(place)
-            next_ = _run(wait, c[j][tile], own, ((j + 1) << ROUND) + 2 * tile)
-            if j < len(r) - 1:
-                place[next_] = False
-        scheduled = np.flatnonzero(~place)
-        again = _spaced(scheduled, int(fresh[tile]), own, (len(r) << ROUND) + 2 * tile + 1)
-        for each, chosen in zip(found, (next_, again), strict=True):
-            each.append(order[start + chosen])
-    of_u, of_s = (np.concatenate(each) for each in found)
-    if k == 1:  # one is scheduled in every round; a coin of the node's decides whether it is sent
-        heads = fair(COIN, offsets, COINS + len(r) - 1) < now.heads
-        of_u, of_s = of_u[: int(heads)], of_s[: int(not heads)]
-    classes = [at[(lo <= at) & (at < hi)] for at in (of_u, of_s)]
-    for at in classes:
+    epoch = Epoch.keyed(key.digest(b"epoch" + first.k.to_bytes(8, "little")), first)
+    sent = now.scheduled[-1], now.k - now.scheduled[-1]
+    if now.k == 1:  # one is scheduled in every round; a coin of the node's decides whether it is sent
+        heads = _coin(epoch, len(now.scheduled)) < now.heads
+        sent = int(heads), int(not heads)
+    gaps = _gaps(epoch, now.scheduled[:-1], *tile_range(first, lo, hi))
+    found = next_sent(epoch, gaps, now.unscheduled, *sent)
+    for at in found:
         at.flags.writeable = False
-    return classes
-
-
-def _run(wait: Ints, count: int, own: Sequence[int], word: int) -> Ints:
-    """``count`` of these places, one after another, from a random one on and round the end."""
-    if not count:
-        return wait[:0]
-    return wait[(fair(wait.size, own, word) + np.arange(count)) % wait.size]
-
-
-def _spaced(done: Ints, count: int, own: Sequence[int], word: int) -> Ints:
-    """``count`` of these places at equal distances, from a random one on: each with probability count/size."""
-    if not count:
-        return done[:0]
-    return done[(fair(done.size, own, word) + np.arange(count) * done.size) // count]
-
-
-def _order(key: Key, first: Sample) -> Ints:
-    """The coordinates by place, tile by tile: those of the first draw, then the others in a random order of the node's.
-
-    Any order is exact; a random one spreads over the tile what two nodes send.
-    """
-    dim, size = first.dim, first.size
-    words = [int(word) for word in np.frombuffer(key.digest(b"epoch order" + first.k.to_bytes(8, "little")), "<u8")]
-    sent, at = drawn(first), places(first, 0, first.tiles).tolist()
-    order = np.empty(dim, np.int64)
-    for tile in range(first.tiles):
-        start, end = tile * size, min((tile + 1) * size, dim)
-        mine = sent[at[tile] : at[tile + 1]]
-        others = np.ones(end - start, bool)
-        others[mine - start] = False
-        rest = start + np.flatnonzero(others)
-        order[start : start + mine.size] = mine
-        order[start + mine.size : end] = rest[np.argsort(stream_word(words, stream_index(start, rest.size)))]
-    order.flags.writeable = False
-    return order
-
-
-_kept_order = lru_cache(maxsize=256)(_order)
-
-
-def _share(off: int, r: int, total: int, before: Ints) -> Ints:
-    """floor((off + r·before)/total) in int64, off < total; r, before and total up to 2^40."""
-    if (r + 1) * total < 1 << 62:
-        return (off + r * before) // total
-    high, low = before >> 20, before & 0xFFFFF
-    whole, rest = np.divmod(r * high, total)
-    found: Ints = (whole << 20) + (off + (rest << 20) + r * low) // total
     return found
 
 
-def fair(bound: int, stream: Sequence[int], index: int) -> int:
-    """Uniform in [0, bound), by rejection; the next try is 2^48 words further on."""
-    while (word := int(stream_word(stream, index))) >= (1 << 64) - (1 << 64) % bound:
-        index += 1 << RETRY
-    return word % bound
+def _coin(epoch: Epoch, number: int) -> int:
+    """The node's number in [0, 2^16) of a round after the first."""
+    return int(fair(np.array([COIN]), epoch.offsets, stream_index(COINS + number - 1, 1))[0])
+
+
+def _gaps(epoch: Epoch, scheduled: tuple[int, ...], tile: int, last: int) -> Gaps:
+    """What these rounds left unscheduled of the tiles [tile, last): those of the last call, gone on with."""
+    at = epoch, tile, last
+    kept = _kept.get(at)
+    if kept is None or kept[0] != scheduled[: len(kept[0])]:
+        kept = (), first_gaps(epoch.first, tile, last)
+    gaps = later_gaps(epoch, kept[1], scheduled)
+    _kept.put(at, (scheduled, gaps), gaps.nbytes)
+    return gaps
+
+
+_kept = Recent[tuple[tuple[int, ...], Gaps]](GAPS)
