@@ -144,6 +144,25 @@ def test_slots_are_those_of_the_epochs_beginning_and_who_comes_later_has_none() 
         server.close_round()
 
 
+def test_nodes_of_each_encoder_have_slots_of_their_own_and_one_that_changes_its_encoder_begins_an_epoch() -> None:
+    run = sm.Run(sm.named("rand-k-epochs-hybrid", k=(16, 8)), DIM, seed=3)
+    server, x = sm.Server(run), np.random.default_rng(0).normal(size=(NODES, DIM))
+    uses = {str(i): run.encoders[i % 2] for i in range(NODES)}
+    for _ in range(3):
+        plans = {node: codec.unpack_plan(run, node, server.round, plan) for node, plan in server.plans(uses).items()}
+        assert [plans[str(i)].slot for i in range(NODES)] == [0, 0, 1, 1, 2]
+        assert {plan.slots for node, plan in plans.items()} == {3, 2}
+        play_round(server, [sm.Client(run, node, encoder) for node, encoder in uses.items()], x, np.ones(NODES))
+    assert terms_of(server).epoch == 0
+    assert len(terms_of(server).ratios) == 2
+    uses["0"] = run.encoders[1]
+    plan = server.plans(uses)["0"]
+    assert codec.unpack_plan(run, "0", 3, plan) == Plan(0, 3, 3)
+    server.accept("0", sm.Client(run, "0", run.encoders[1]).encode(x[0], 3, plan))
+    with pytest.raises(sm.WrongPlan, match="another encoder"):
+        server.accept("2", sm.Client(run, "2", run.encoders[1]).encode(x[2], 3, server.plan("2")))
+
+
 def test_a_round_of_which_nothing_came_has_used_up_its_ratio_and_one_that_nobody_asked_for_has_not() -> None:
     server = sm.Server(epochs_run(ratio=2.0, restart=False))
     server.plans(["a", "b"])
