@@ -52,6 +52,7 @@ SAME = {
     "diana": sm.named("diana", k=0.05),
     "rand-k-balanced": sm.named("rand-k-balanced", k=(0.25, 0.02), values="int8"),
     "rand-k-balanced-hybrid": sm.named("rand-k-balanced-hybrid", k=0.3),
+    "rand-k-epochs-hybrid": sm.named("rand-k-epochs-hybrid", k=(0.25, 0.02), values="int8"),
     "balanced, given T": sm.Scheme(sm.RandK(0.3, draw=sm.Balanced()), sm.Spatial("avg"), sm.PerNode()),
 }
 

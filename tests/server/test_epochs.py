@@ -12,6 +12,7 @@ import pytest
 import sparsemean as sm
 from sparsemean import codec
 from sparsemean._types import Doubles
+from sparsemean.evaluation import exact_error
 from sparsemean.kernels.sample import Sample, drawn
 from sparsemean.sampling import Plan, clock, epoch_samples
 from sparsemean.server.terms import Terms
@@ -44,7 +45,7 @@ def _where(where: Any) -> Any:
     return drawn(where) if isinstance(where, Sample) else where
 
 
-def exact_error(server: sm.Server, clients: Sequence[sm.Client], x: Doubles, w: Doubles) -> float | None:
+def later_error(server: sm.Server, clients: Sequence[sm.Client], x: Doubles, w: Doubles) -> float | None:
     """Σ_i Σ_c (1/π_c − 1) w_i² ‖x_i − b_i‖²_c / W²; None where a node is in its first draw."""
     run, total = server.run, 0.0
     for client, vector, weight in zip(clients, x, w, strict=True):
@@ -89,25 +90,30 @@ def test_it_is_unbiased_and_states_its_error_whatever_the_past_was(
         x = base
         for round in range(rounds):
             server.plans([client.node for client in clients])
-            true = exact_error(server, clients, x, w)
+            classes = np.array([client.choice for client in clients])
+            true = exact_error(server, [client.node for client in clients], x, w, classes)
+            later = later_error(server, clients, x, w)
+            assert (later is None) == (round == 0)
+            assert later is None or true == pytest.approx(later)
             estimate = play_round(server, clients, x, w)
             error = estimate.mean - w @ x / w.sum()
             off[round].append(directions @ error)
-            assert (true is None) == (round == 0)
-            if true is not None:
-                said[round].append(estimate.error)
-                actual[round].append(error @ error)
-                exact[round].append(true + (estimate.rounding or 0.0))
+            assert true is not None
+            said[round].append(None if estimate.error_is_bound else estimate.error)
+            actual[round].append(error @ error)
+            exact[round].append(true + (estimate.rounding or 0.0))
+            if round:
                 assert estimate.error_se is None
                 assert not estimate.error_is_bound
             x = base + 0.3 * np.sign(estimate.mean) * (1 + np.arange(NODES)[:, None] / NODES)
     for round in range(rounds):
         z = np.mean(off[round], axis=0) / (np.std(off[round], axis=0) / math.sqrt(trials))
         assert np.abs(z).max() < Z, (round, z)
-        if round:
-            for of in (said, actual):
+        for of in (said, actual):
+            if None not in of[round]:
                 gap = np.array(of[round]) - np.array(exact[round])
                 assert abs(gap.mean()) < Z * gap.std() / math.sqrt(trials) + 1e-9, round
+        if round:
             spread = np.std(np.array(actual[round]) - np.array(exact[round])) / math.sqrt(trials)
             assert spread < 0.1 * np.mean(exact[round])  # so that a wrong formula would show
 

@@ -2,7 +2,7 @@
 
 from sparsemean.sampling.clock import Clock, clock
 from sparsemean.sampling.draws import Balanced, Draw, Drawn, Independent
-from sparsemean.sampling.epochs import Epochs, epoch_samples
+from sparsemean.sampling.epochs import Epochs, epoch_samples, unscheduled
 from sparsemean.sampling.keys import VERSION, Key, stream_of, words
 from sparsemean.sampling.plan import MAX_SLOTS, Dealt, Plan, Slots, check_dealt, dealt_draws, plan_of
 from sparsemean.sampling.samples import (
@@ -45,5 +45,6 @@ __all__ = [
     "stream_of",
     "tile_counts",
     "tile_size",
+    "unscheduled",
     "words",
 ]

@@ -91,13 +91,36 @@ def epoch_samples(key: Key, dim: int, k: int, plan: Plan, lo: int = 0, hi: int |
         The range of which coordinates are asked for, by default all: multiples of ``tile_size(dim)``, or dim itself. A
         first sample is always whole.
     """
-    now, slot = clock(dim, k, plan.ratios), plan.slot
-    began = replace(key, round=plan.epoch + now.began, plan=None)  # type: ignore[operator]  # an epoch's plan has one
-    first = sample_of(began, dim, k) if slot is None else balanced_sample_of(began, dim, k, slot, plan.slots)
+    now, began, first = _begun(key, dim, k, plan)
     if not now.scheduled:
         return (Drawn(first, k, dim),)
     found = _later(began, first, now, lo, dim if hi is None else hi)
     return tuple(Drawn(at, *share) for at, share in zip(found, now.probabilities, strict=True))
+
+
+def unscheduled(key: Key, dim: int, k: int, plan: Plan) -> Ints:
+    """The coordinates of U in the round of this plan, all of them in the first round of an epoch. O(d).
+
+    >>> unscheduled(Key(7, 6, "a"), 6, 2, Plan(0, 2, 5, bytes([16]))).size
+    4
+    """
+    now, began, first = _begun(key, dim, k, plan)
+    if not now.scheduled:
+        return np.arange(dim)
+    epoch = _epoch(began, first)
+    return next_sent(epoch, _gaps(epoch, now.scheduled[:-1], 0, first.tiles), now.unscheduled, now.unscheduled, 0)[0]
+
+
+def _begun(key: Key, dim: int, k: int, plan: Plan) -> tuple[Clock, Key, Sample]:
+    """The clock, the node's key in the first round of its epoch, and its sample there."""
+    now, slot = clock(dim, k, plan.ratios), plan.slot
+    began = replace(key, round=plan.epoch + now.began, plan=None)  # type: ignore[operator]  # an epoch's plan has one
+    first = sample_of(began, dim, k) if slot is None else balanced_sample_of(began, dim, k, slot, plan.slots)
+    return now, began, first
+
+
+def _epoch(began: Key, first: Sample) -> Epoch:
+    return Epoch.keyed(began.digest(b"epoch" + first.k.to_bytes(8, "little")), first)
 
 
 @lru_cache(maxsize=256)
@@ -108,7 +131,7 @@ def _recent(key: Key, dim: int, k: int, plan: Plan) -> tuple[Drawn, ...]:
 
 def _later(key: Key, first: Sample, now: Clock, lo: int, hi: int) -> tuple[Ints, Ints]:
     """The coordinates of U and of S in [lo, hi), tile by tile, in a round after the first."""
-    epoch = Epoch.keyed(key.digest(b"epoch" + first.k.to_bytes(8, "little")), first)
+    epoch = _epoch(key, first)
     sent = now.scheduled[-1], now.k - now.scheduled[-1]
     if now.k == 1:  # one is scheduled in every round; a coin of the node's decides whether it is sent
         heads = _coin(epoch, len(now.scheduled)) < now.heads
