@@ -12,7 +12,7 @@ demo: .venv/installed-demo ## Every scheme on a month of real weather: a table, 
 	$(BIN)/sparsemean compare --seeds 2 --report demo.html
 
 test: .venv/installed-all browser ## Run every test, the docstring examples and the README
-	$(BIN)/python -m pytest -n auto --dist loadgroup
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto --dist loadgroup  # processes by the hundred: none compiles twice
 
 lint: .venv/installed-all ## Style, types and layers
 	$(BIN)/ruff check

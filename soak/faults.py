@@ -141,8 +141,8 @@ def tried(case: Case, folder: Path, seed: int, every: int) -> Counter[tuple[str,
     """How often each way to go wrong ended how."""
     found: Counter[tuple[str, int]] = Counter()
     for plan in plans(case, folder, seed):
-        for way in WAYS:
-            n = 1
+        for number, way in enumerate(WAYS):
+            n = 1 + number * every // len(WAYS)  # so that ways to go wrong take turns where calls are left out
             while (status := ended(plan, folder / "here", way, n)) != UNREACHED:
                 found[way, status] += 1
                 n += every

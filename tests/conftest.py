@@ -1,8 +1,10 @@
-"""What all tests share: repeatable hypothesis runs, the path to the large data sets, and no skips on CI."""
+"""What all tests share: repeatable hypothesis runs, compiled kernels, the large data sets, and no skips on CI."""
 
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -17,6 +19,23 @@ settings.load_profile("deterministic")
 def pytest_xdist_auto_num_workers() -> int:
     """One more than there are cores: the worker with the engines waits for their processes most of the time."""
     return (os.cpu_count() or 1) + 1
+
+
+# Kernels take a minute to compile, and each process that does not find them in numba's cache compiles its own. Where
+# there are workers, two processes fill the cache while these collect, and no test begins before they are done.
+compiling: list[subprocess.Popen[bytes]] = []
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    if session.config.pluginmanager.has_plugin("dsession"):  # of xdist, and only where it hands out the tests
+        for values in ("float32", "float64"):
+            command = [sys.executable, str(ROOT / "tests" / "compile_kernels.py"), values]
+            compiling.append(subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+
+
+def pytest_xdist_node_collection_finished() -> None:
+    for process in compiling:
+        process.wait()
 
 
 @pytest.fixture(scope="session")

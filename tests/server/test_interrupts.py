@@ -27,7 +27,8 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="signals are tho
 def swept(journal: str, operations: tuple[str, ...], ways: tuple[str, ...], nth: int, timers: int) -> None:
     """Each n-th of the lines that the operations come to in the main thread, each eighth of those in the other one.
 
-    The soak tries every event, with every scheme.
+    Ways take turns: with two of them, n is twice as large, and each is tried at the lines between those of the other.
+    The soak tries every event, with every scheme, in every way.
     """
     named = {"--operation": operations, "--scheme": SCHEMES[journal], "--way": ways}
     choice = chain.from_iterable((option, value) for option, values in named.items() for value in values)
@@ -41,7 +42,7 @@ def swept(journal: str, operations: tuple[str, ...], ways: tuple[str, ...], nth:
 @pytest.mark.parametrize("journal", ["with", "without"])
 def test_an_interrupted_call_leaves_the_state_before_or_after_it_and_can_be_made_again(journal: str):
     # Without a journal a payload is put into the queue by the main thread itself, so each of its lines counts.
-    nth = {"with": 6, "without": 1}[journal]
+    nth = {"with": 12, "without": 2}[journal]
     swept(journal, OPERATIONS, ("signal", "raise", "twice", "timer"), nth, timers=12)
 
 

@@ -88,9 +88,10 @@ class Found:
 
 def swept(setting: Setting, choice: Choice) -> Found:
     """What a process of its own finds; if it dies, the case at which it did is wrong."""
-    spawn = multiprocessing.get_context("spawn")
-    ours, theirs = spawn.Pipe()
-    process = spawn.Process(target=_process, args=(theirs, setting, choice), daemon=True)
+    forks = multiprocessing.get_context("forkserver")
+    forks.set_forkserver_preload([__name__, "sparsemean.kernels.compiled"])  # imported once for all processes
+    ours, theirs = forks.Pipe()
+    process = forks.Process(target=_process, args=(theirs, setting, choice), daemon=True)
     process.start()
     theirs.close()
     under_way = "setting up"
@@ -146,7 +147,8 @@ def _cases(plan: Plan, choice: Choice, found: Found) -> Iterator[Case]:
     """Every interrupt of an operation."""
     # Threads are traced only where that is the way (``Tracer`` says why), and then by new ones: SIGALRM may come to any
     # thread, which does not wake the main one.
-    for way in sorted(choice.ways, key=HELPER.__contains__):
+    ways = sorted(choice.ways, key=HELPER.__contains__)
+    for way in ways:
         if way in HELPER:
             threading.settrace(Helpers.trace)
         rng = np.random.default_rng((len(plan.name), choice.seed))
@@ -169,7 +171,9 @@ def _cases(plan: Plan, choice: Choice, found: Found) -> Iterator[Case]:
             if plan.beside and way == "signal":
                 at += [(place, line) for line in tracer.lines_before[place]]
         nth = choice.helper_nth if way in HELPER else choice.nth
-        for place, line in at[int(rng.integers(nth)) :: nth]:
+        alike = [other for other in ways if other != "timer" and (other in HELPER) == (way in HELPER)]
+        turn = alike.index(way) * nth // len(alike)  # so that ways take turns where places are left out
+        for place, line in at[(int(rng.integers(nth)) + turn) % nth :: nth]:
             yield Case(plan, way, choice.patience, place, begin_at=line)
 
 

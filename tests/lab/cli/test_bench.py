@@ -1,4 +1,4 @@
-"""``sparsemean bench`` as people use it: in a process of its own."""
+"""``sparsemean bench`` as people use it: what it measures and prints, and how it ends."""
 
 from __future__ import annotations
 
@@ -14,14 +14,13 @@ from sparsemean.lab.bench import Case, machine
 from sparsemean.lab.bench.link import over_a_link
 from sparsemean.lab.cli.sizes import bits_of, count_of
 
-CODE = "from sparsemean.lab.cli import main; main()"
+from .command import command
+
 SMALL = ("--dims", "2k", "--shares", "10%", "--nodes", "2", "--repeats", "1")
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-c", CODE, "bench", *arguments], capture_output=True, text=True, check=False
-    )
+    return command("bench", *arguments)
 
 
 def test_a_link_adds_the_time_of_its_bytes_and_is_even_where_both_take_as_long():

@@ -1,4 +1,4 @@
-"""The command as people use it: a real process, what it prints, how it ends."""
+"""The command as people use it: what it prints, how it ends; in a process of its own where that may matter."""
 
 from __future__ import annotations
 
@@ -15,11 +15,13 @@ import pytest
 import sparsemean as sm
 from sparsemean.lab.cli.sizes import bytes_of, share_of
 
+from .command import command as sparsemean
+
 COMMAND = [sys.executable, "-c", "from sparsemean.lab.cli import main; main()"]
 
 
-def sparsemean(*arguments: str, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-    settings = {**os.environ, "COLUMNS": "140", **(env or {})}
+def process(*arguments: str) -> subprocess.CompletedProcess[str]:
+    settings = {**os.environ, "COLUMNS": "140"}
     return subprocess.run(
         [*COMMAND, *arguments], capture_output=True, text=True, env=settings, timeout=300, check=False
     )
@@ -35,7 +37,7 @@ def vectors(tmp_path_factory) -> Path:
 
 def test_compare_prints_a_table_and_advice_and_writes_the_page(vectors, tmp_path):
     page = tmp_path / "page.html"
-    done = sparsemean("compare", str(vectors), "--share", "25%", "--seeds", "2", "--report", str(page))
+    done = process("compare", str(vectors), "--share", "25%", "--seeds", "2", "--report", str(page))
     assert done.returncode == 0, done.stderr
     for name in sm.names():
         assert name in done.stdout
@@ -162,6 +164,12 @@ def test_mistakes_are_one_message_and_exit_code_2(arguments, why):
     assert done.stdout == ""
 
 
+def test_a_process_ends_with_the_same_message_and_exit_code():
+    mistake = ("theory", "-n", "10", "-d", "100", "-k", "many")
+    one, other = process(*mistake), sparsemean(*mistake)
+    assert (one.returncode, one.stdout, one.stderr) == (other.returncode, other.stdout, other.stderr)
+
+
 @pytest.mark.parametrize(
     ("content", "why"),
     [(np.array([[1.0, np.nan]]), "NaN"), (np.ones(3), "shape"), (np.array([["a", "b"]]), "number")],
@@ -192,7 +200,7 @@ def test_help_says_what_the_command_does(command):
 
 
 def test_version():
-    assert sparsemean("--version").stdout.strip() == sm.__version__
+    assert process("--version").stdout.strip() == sm.__version__
 
 
 def test_shell_completion_offers_commands_and_schemes():

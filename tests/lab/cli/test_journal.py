@@ -1,4 +1,4 @@
-"""``sparsemean inspect`` and ``verify`` as people use them: in a process of their own, beside the server."""
+"""``sparsemean inspect`` and ``verify`` as people use them: while the server runs, in a process of their own."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 
 import sparsemean as sm
+
+from .command import command
 
 CODE = "from sparsemean.lab.cli import main; main()"
 
@@ -99,9 +101,9 @@ def test_verify_says_that_all_is_whole_and_what_is_not(server, tmp_path):
     assert "checksum" in damaged.stdout
 
 
-@pytest.mark.parametrize("command", ["inspect", "verify"])
-def test_a_folder_that_is_no_journal_is_named(command, tmp_path):
-    done = sparsemean(command, tmp_path)
+@pytest.mark.parametrize("name", ["inspect", "verify"])
+def test_a_folder_that_is_no_journal_is_named(name, tmp_path):
+    done = command(name, tmp_path)
     assert done.returncode != 0
     assert "is no journal" in done.stderr
     assert "Traceback" not in done.stderr
@@ -112,13 +114,13 @@ def test_the_folder_of_a_server_in_shards_is_shown_and_checked_shard_by_shard(se
     server.close()
     for number in range(2):
         shutil.copytree(tmp_path / "journal", tmp_path / "shards" / f"shard-{number:03}")
-    shown = sparsemean("inspect", tmp_path / "shards")
+    shown = command("inspect", tmp_path / "shards")
     assert shown.stdout.count("nodes known") == 2, shown.stderr
-    assert len(json.loads(sparsemean("inspect", tmp_path / "shards", "--json").stdout)) == 2
-    assert sparsemean("verify", tmp_path / "shards").stdout.strip() == "every record, state and row is whole"
+    assert len(json.loads(command("inspect", tmp_path / "shards", "--json").stdout)) == 2
+    assert command("verify", tmp_path / "shards").stdout.strip() == "every record, state and row is whole"
     (state,) = (tmp_path / "shards" / "shard-001").glob("*.state")
     state.write_bytes(state.read_bytes()[:-1])
-    damaged = sparsemean("verify", tmp_path / "shards")
+    damaged = command("verify", tmp_path / "shards")
     assert damaged.returncode == 1
     assert damaged.stdout.startswith("shard-001: the state after record")
 
@@ -127,6 +129,6 @@ def test_a_journal_without_its_log_is_damaged(server, tmp_path):
     server.close()
     for path in (tmp_path / "journal").glob("log.sqlite*"):
         path.unlink()
-    done = sparsemean("verify", tmp_path / "journal")
+    done = command("verify", tmp_path / "journal")
     assert done.returncode == 1
     assert "has lost its log" in done.stdout

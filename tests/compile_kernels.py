@@ -1,0 +1,40 @@
+"""Compile the kernels into numba's cache on disk, so that the processes of the tests find them there.
+
+python tests/compile_kernels.py float32  # or float64: what values of that type need
+"""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+
+import sparsemean as sm
+from sparsemean.kernels import Sample
+from sparsemean.kernels.sample import gather
+
+DIM = 5000
+
+
+def play(scheme: sm.Scheme, dtype: str) -> None:
+    """Three rounds, of which a node misses one: rows are written, carried and fitted."""
+    run = sm.Run(scheme, DIM)
+    server, clients = sm.Server(run, missing="carry"), [sm.Client(run, name) for name in ("a", "b", "c")]
+    for round, present in enumerate((3, 2, 3)):
+        for client in clients[:present]:
+            client.delivered(server.accept(client.node, client.encode(np.ones(DIM, dtype), round)))
+        server.close_round()
+
+
+def main(values: str) -> None:
+    if values == "float64":  # first what the process for float32 does not compile as well
+        sample = Sample.keyed(bytes(32), DIM, 10, 4096)
+        for have, want in (("f4", "f4"), ("f8", "f8"), ("f8", "f4")):
+            gather(sample, np.ones(DIM, have), np.empty(10, want))
+        for dtype in ("f4", "f8"):
+            sm.estimate_mean(np.ones((2, DIM), dtype), sm.named("top-k", k=10))
+    play(sm.named("rand-k-hybrid", k=10, values=values), values)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
