@@ -82,9 +82,13 @@ def check_encoder(encoder: Encoder, dim: int, trials: int = 2000) -> None:
     """Encoding is pure, its payload fits its layout, and unbiasedness and ω are as declared."""
     vector = example_vectors(1, dim)[0]
     state = encoder.start(dim) if isinstance(encoder, Stateful) else {}
-    plan = Plan(1, 3) if encoder.facts.planned else None
-    payloads = [encoder.encode(vector, Key(1, trial, "node", plan=plan), state) for trial in range(trials)]
-    again = encoder.encode(vector, Key(1, 0, "node", plan=plan), state)
+
+    def encoded(round: int) -> Payload | None:
+        plan = Plan(1, 3, epoch=round if encoder.facts.epochs else None) if encoder.facts.planned else None
+        return encoder.encode(vector, Key(1, round, "node", plan=plan), state)
+
+    payloads = [encoded(trial) for trial in range(trials)]
+    again = encoded(0)
     first = payloads[0]
     if first is None or again is None:
         raise CheckFailed("the first payload of a node may not be skipped: the server knows nothing of it yet")
