@@ -12,6 +12,9 @@ from hypothesis import settings
 
 ROOT = Path(__file__).parent.parent
 
+# Workers share the cores: threads of torch and BLAS would spin while they wait for each other. Read at their import.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 settings.register_profile("deterministic", derandomize=True, deadline=None)
 settings.load_profile("deterministic")
 

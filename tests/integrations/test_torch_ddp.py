@@ -23,6 +23,7 @@ SCHEMES = [
     "balanced-hybrid",
 ]
 TRAINING = ["every_scheme", "bfloat16", "modes", "collectives", "resumed", "unbiased", "subgroup", "refusals"]
+CASES = {2: TRAINING, 3: [*TRAINING, "models", "differing", "comparisons"]}
 MODES = ["static_graph", "bucket_view", "one_bucket", "dense", "warm_up", "find_unused"]
 Found = list[dict[str, Any]]
 
@@ -30,25 +31,25 @@ Found = list[dict[str, Any]]
 @pytest.fixture(scope="module", params=[2, 3])
 def found(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Found:
     """What every rank found, case by case."""
-    return played(request.param, TRAINING, tmp_path_factory)
+    return played(request.param, tmp_path_factory)
 
 
 @pytest.fixture(scope="module")
 def told(tmp_path_factory: pytest.TempPathFactory) -> Found:
     """What three ranks are told of models that cannot be served, and of settings that differ."""
-    return played(3, ["models", "differing", "comparisons"], tmp_path_factory)
+    return played(3, tmp_path_factory)
 
 
-def played(ranks: int, cases: list[str], tmp_path_factory: pytest.TempPathFactory) -> Found:
+def played(ranks: int, tmp_path_factory: pytest.TempPathFactory) -> Found:
     """What every rank found; played once, however many workers share the tests."""
     folder = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
         folder = folder.parent  # that of the whole session
-    folder = folder / f"{cases[0]}-{ranks}"
+    folder = folder / f"ranks-{ranks}"
     with filelock.FileLock(f"{folder}.lock"):
         if not folder.is_dir():
             folder.mkdir()
-            run_ranks(ranks, folder, cases)
+            run_ranks(ranks, folder, CASES[ranks])
     return [torch.load(folder / f"found-{rank}.pt", weights_only=True) for rank in range(ranks)]
 
 

@@ -20,8 +20,6 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
-from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.fsdp import FullyShardedDataParallel, fully_shard
 from torch.nn.parallel import DistributedDataParallel
 
 import sparsemean as sm
@@ -366,6 +364,10 @@ def comparisons(folder: Path) -> dict[str, Any]:
 
 def models(folder: Path) -> dict[str, str]:
     """Models that the hook cannot be registered with, or not to any good."""
+    # Here, since they take a second to import, also where only the names in this file are looked at.
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import FullyShardedDataParallel, fully_shard
+
     ranks = dist.get_world_size()
 
     def refused(make: Callable[[], Any]) -> str:
