@@ -27,7 +27,7 @@ FOLDER = Path(__file__).parent.parent / "tests" / "golden" / "wire"
 DIM, K, SEED = 100, 10, (1 << 63) + 11
 NODE, ROUND = "Göteborg 7", 5
 SLOTS = ("Malmö", NODE, "Lund", "Kiruna")  # of runs whose nodes need one
-FEW_BITS = ("float16", "bfloat16", "int8", "int4", "1-bit")
+FEW_BITS = ("float16", "bfloat16", "int8", "int4", "2-bit", "1-bit")
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from sparsemean.wire.values import value_kind
 FOLDER = Path(__file__).parent.parent / "golden" / "wire"
 VERSION = {path.stem: int(path.parent.name[1:]) for path in sorted(FOLDER.glob("v*/*.bin"))}
 NAMES = sorted(VERSION)
-FEW_BITS = ("float16", "bfloat16", "int8", "int4", "1-bit")
+FEW_BITS = ("float16", "bfloat16", "int8", "int4", "2-bit", "1-bit")
 
 
 def stored(name: str) -> tuple[bytes, dict[str, Any], sm.Run]:
@@ -90,7 +90,7 @@ def test_the_frames_are_all_there_is_to_try():
     bases = {name: struct.unpack_from("<I", stored(name)[0], 56)[0] for name in NAMES}
     in_step = {"diana", "diana-int8", "diana-balanced", "lag", "lag-unchanged"}
     assert {name for name, basis in bases.items() if basis} == in_step
-    assert {stored(name)[0][6] for name in NAMES} == set(range(1, 8))
+    assert {stored(name)[0][6] for name in NAMES} == set(range(1, 9))
 
 
 # --- A reader written from docs/wire.md alone, without the library: the document is enough.
@@ -138,7 +138,7 @@ class Plain:
         if code == 4:
             return [self.bfloat16() for _ in range(count)]
         scales = [self.bfloat16() for _ in range(math.ceil(count / 256))]
-        width = {5: 8, 6: 4, 7: 1}[code]
+        width = {5: 8, 6: 4, 7: 1, 8: 2}[code]
         stored = int.from_bytes(self.take(math.ceil(count * width / 8)), "little")
         levels, out = 2**width, []
         for i in range(count):

@@ -126,6 +126,7 @@ KINDS: dict[str, TensorValues] = {
     "bfloat16": TensorRounded(torch.bfloat16),
     "int8": TensorDithered(8),
     "int4": TensorDithered(4),
+    "2-bit": TensorDithered(2),
     "1-bit": TensorDithered(1),
 }
 

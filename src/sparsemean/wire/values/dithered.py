@@ -1,4 +1,4 @@
-"""Integers of few bits by seeded subtractive dither: int8, int4 and 1-bit."""
+"""Integers of few bits by seeded subtractive dither: int8, int4, 2-bit and 1-bit."""
 
 from __future__ import annotations
 
