@@ -233,7 +233,10 @@ def test_codes_in_a_group_of_zeros_are_refused(name):
             unpack(name, body(name, scales, bytes(codes)), 300)
 
 
-@pytest.mark.parametrize(("name", "count", "last"), [("int4", 3, 0x10), ("2-bit", 3, 0x40), ("2-bit", 1, 0x04), ("1-bit", 5, 0x20), ("1-bit", 7, 0x80)])
+@pytest.mark.parametrize(
+    ("name", "count", "last"),
+    [("int4", 3, 0x10), ("2-bit", 3, 0x40), ("2-bit", 1, 0x04), ("1-bit", 5, 0x20), ("1-bit", 7, 0x80)],
+)
 def test_padding_bits_are_refused(name, count, last):
     codes = bytearray(value_kind(name).size(count) - 2)
     codes[-1] = last - 1
