@@ -20,11 +20,11 @@ from sparsemean.payload import Payload
 from sparsemean.results import Receipt
 from sparsemean.run import Run
 from sparsemean.sampling import Plan
+from sparsemean.wire import plan as wire_plan
 from sparsemean.wire.frame import frame_digest
 
 HEADER_MOST = 16 + 1 + LONGEST_NAME  # digest of the run, name of the node
 LAST_MOST = 19 + 1 + 32  # round, digest of the vector
-PLAN_MOST = 13
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +181,7 @@ class Client:
         }
         try:
             texts = {"header": HEADER_MOST, "last": LAST_MOST, "blob": run.payload_bytes}
-            found = unpacked(saved, like, {**texts, **({"plan": PLAN_MOST} if run.planned else {})})
+            found = unpacked(saved, like, {**texts, **({"plan": wire_plan.MOST_BYTES} if run.planned else {})})
         except Exception as error:  # zipfile and numpy each fail on damage in many ways of their own
             raise InvalidInput(f"this is not a state written by Client.save: {error}") from None
         choice = int(found["choice"])
@@ -211,7 +211,7 @@ class Client:
             header, body = codec.open_frame(self.run, self.node, blob)
             terms = codec.unpack_plan(self.run, self.node, header.round, plan) if self.run.planned else None
             if terms is not None:
-                codec.check_plan(self.run, self.node, header, terms)
+                codec.followed_plan(self.run, self.node, header, [terms])
             codec.read_payload(self.run, self.node, header, body, terms)
         except (PayloadError, InvalidInput) as error:
             raise InvalidInput(f"{damaged}: {error}") from None

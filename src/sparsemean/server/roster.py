@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +14,8 @@ from sparsemean.errors import ConflictingPayload, OutOfStep, TooFewNodes, WrongP
 from sparsemean.payload import Payload
 from sparsemean.results import Receipt
 from sparsemean.run import Run
-from sparsemean.sampling import MAX_SLOTS, Dealt, Plan, dealt_draws
+from sparsemean.sampling import MAX_SLOTS, Dealt, Plan, dealt_draws, plan_of
+from sparsemean.server.common_scale import next_scale
 from sparsemean.state_tree import Tree, array_in, branch, names_in
 
 
@@ -32,12 +33,16 @@ class Submission:
 
 @dataclass(frozen=True, slots=True)
 class Acceptance:
-    """What the roster records of an accepted payload; ``basis`` is the tag of the node's state after it."""
+    """What the roster records of an accepted payload; ``basis`` is the tag of the node's state after it.
+
+    ``wanted_scale`` is that of the payload; of the last round it is not kept.
+    """
 
     receipt: Receipt
     weight: Doubles
     bytes: int
     basis: int
+    wanted_scale: float | None = None
 
 
 class _Terms(NamedTuple):
@@ -47,9 +52,8 @@ class _Terms(NamedTuple):
     slots: int
     choice: int | None
 
-    @property
-    def plan(self) -> Plan:
-        return Plan(self.slot, self.slots)
+    def plan(self, scale: float | None) -> Plan:
+        return Plan(self.slot, self.slots, None if self.slot is None else scale)
 
 
 NO_SLOT = _Terms(None, 0, None)
@@ -85,7 +89,9 @@ class Roster:
         self.dealt: Dealt | None = None  # slots of the open round, once the server has given any
         self._terms: dict[str, _Terms] = {}  # of these
         self._basis: dict[str, int] = {}
+        self.scale: float | None = None  # of few-bit values in the open round, once payloads have shown one
         self._closed: dict[str, Acceptance] = {}
+        self._closed_scale: float | None = None
         self._closed_dealt: Dealt = []
         self._closed_terms: dict[str, _Terms] = {}
 
@@ -107,11 +113,23 @@ class Roster:
         if not self.run.planned:
             return None
         if round != self.round:
-            return self._closed_terms.get(node, NO_SLOT).plan
+            return self._closed_terms.get(node, NO_SLOT).plan(self._closed_scale)
         if self.dealt is None and not self.run.nodes:
             # Or whoever sends first, without a slot, would settle that nobody has one.
             raise WrongPlan(f"round {round} has given no plan yet; encode with plan=server.plan({node!r})")
-        return self.run.listed_plan(node) if self.dealt is None else self._terms.get(node, NO_SLOT).plan
+        if self.dealt is None:
+            return plan_of(node, self.run.slots, self.scale)
+        return self._terms.get(node, NO_SLOT).plan(self.scale)
+
+    def plans(self, node: str, round: int) -> tuple[Plan, ...]:
+        """The plans that a payload of this node may follow: that of ``plan``, and that of the run's list of nodes.
+
+        A node that goes by the list knows its slot, and no scale. Empty where there are no plans.
+        """
+        plan = self.plan(node, round)
+        if plan is None:
+            return ()
+        return (plan, replace(plan, scale=None)) if self.run.nodes and plan.scale is not None else (plan,)
 
     def check_choice(self, submission: Submission) -> None:
         """Refuse a payload by another encoder than that whose nodes share out the slots with this one."""
@@ -159,7 +177,7 @@ class Roster:
     def check_plan(self, submission: Submission) -> None:
         """Refuse a payload that was read by other slots than the round has by now."""
         receipt = submission.receipt
-        if submission.plan != self.plan(receipt.node, receipt.round):
+        if self.run.planned and submission.plan not in self.plans(receipt.node, receipt.round):
             raise WrongPlan(
                 f"the slots of round {receipt.round} were dealt while the payload of node {receipt.node!r} came; "
                 f"encode with plan=server.plan({receipt.node!r}) of this round"
@@ -170,7 +188,8 @@ class Roster:
         """What will be recorded of the submission, and whether its node begins afresh with it."""
         in_step = self.run.in_step
         basis = next_basis(submission.basis, submission.blob) if in_step else 0
-        accepted = Acceptance(submission.receipt, submission.weight, len(submission.blob), basis)
+        wanted = None if submission.payload is None else submission.payload.wanted_scale
+        accepted = Acceptance(submission.receipt, submission.weight, len(submission.blob), basis, wanted)
         return accepted, in_step and submission.basis == 0
 
     def check_enough(self, minimum: int) -> None:
@@ -197,7 +216,12 @@ class Roster:
         """Close the round, and open the next one."""
         if self.run.in_step:
             self._basis.update({node: accepted.basis for node, accepted in self.accepted.items()})
-        self._closed, self.accepted = self.accepted, {}
+        self._closed_scale = self.scale
+        self.scale = next_scale((accepted.wanted_scale for accepted in self.accepted.values()), self.scale)
+        self._closed, self.accepted = (
+            {node: replace(each, wanted_scale=None) for node, each in self.accepted.items()},
+            {},
+        )
         if self.dealt is None:
             self.deal(list(self.run.nodes))
         self._closed_dealt, self._closed_terms = self.dealt or [], self._terms
@@ -229,6 +253,7 @@ class Roster:
                 "numbers": np.array([(accepted.bytes, accepted.basis) for accepted in closed], np.int64),
             },
             **({"slots": slots} if self.run.planned else {}),
+            **({"scales": np.array([s or 0.0 for s in (self._closed_scale, self.scale)])} if self._scaled else {}),
         }
 
     def restore(self, state: Tree) -> None:
@@ -248,10 +273,19 @@ class Roster:
         self.dealt, self._terms = None, {}
         slots: Any = branch(state, "slots") if self.run.planned else []
         self._closed_dealt, self._closed_terms = slots, _terms(slots)
+        self._closed_scale = self.scale = None
+        if "scales" in (state if isinstance(state, dict) else {}):
+            self._closed_scale, self.scale = (scale or None for scale in array_in(state, "scales").tolist())
+            for scale in (self._closed_scale, self.scale):
+                Plan(0, 1, scale)  # refuses what cannot be a scale
         self._closed = {
             node: Acceptance(Receipt(node, round - 1, digest), weight, *numbers)
             for node, digest, weight, numbers in rows
         }
+
+    @property
+    def _scaled(self) -> bool:
+        return self._closed_scale is not None or self.scale is not None
 
     def _stacked(self, weights: Mapping[str, Doubles]) -> Doubles:
         return np.array(list(weights.values()), np.float64).reshape(len(weights), len(self.run.blocks))

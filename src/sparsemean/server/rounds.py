@@ -11,7 +11,7 @@ import numpy as np
 
 from sparsemean._types import Counts, Doubles
 from sparsemean.decoding.decoders import Belief
-from sparsemean.decoding.quality import Quality
+from sparsemean.decoding.quality import Quality, bounded
 from sparsemean.decoding.summary import Summary
 from sparsemean.results import Estimate
 from sparsemean.sampling import Dealt
@@ -124,7 +124,7 @@ def assessed(roster: Roster, assessment: Assessment, kind: Kind, summary: Summar
         return Prepared(kind, summary, Quality(), assessment.beliefs(summary), {})
     weights = roster.weights()
     beliefs, quality = assessment.assess(summary, np.sum(list(weights.values()), axis=0))
-    return Prepared(kind, summary, quality, beliefs, weights)
+    return Prepared(kind, summary, quality if roster.scale is None else bounded(quality), beliefs, weights)
 
 
 def concluded(

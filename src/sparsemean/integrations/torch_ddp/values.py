@@ -13,7 +13,8 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from sparsemean.integrations.torch_ddp.stream_words import Stream, uniforms
-from sparsemean.wire.values.dithered import GROUP, LARGEST_SCALE
+from sparsemean.sampling.plan import LARGEST_SCALE
+from sparsemean.wire.values.dithered import GROUP
 
 NAN = 0x7FC0  # bits of a bfloat16
 
