@@ -1,8 +1,8 @@
 """Subtractive dither that is shared out among the senders of a value: what is left of the noise in their mean.
 
 Sender i of s planned ones has the value x_i and rounds by the step h with the dither frac(u + r_i/s), its rank r_i
-being part of a random order. Its noise is uniform with variance h²/12, as with a dither of its own. Two senders whose values
-and ranks differ by θ steps have noise of covariance h²·B₂({θ})/2, with B₂(t) = t² − t + 1/6.
+being part of a random order. Its noise is uniform with variance h²/12, as with a dither of its own. Two senders whose
+values and ranks differ by θ steps have noise of covariance h²·B₂({θ})/2, with B₂(t) = t² − t + 1/6.
 """
 
 from __future__ import annotations
