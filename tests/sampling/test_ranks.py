@@ -45,9 +45,9 @@ def test_the_senders_of_a_place_have_all_ranks_once(dim, k, slots):
 
 def test_every_order_of_the_senders_is_equally_likely():
     """Place 0 of six, k = 4, three slots: the 6 pairs in order, 1,200 rounds, chi-square of 5 degrees below 25."""
-    seen = Counter()
+    seen: Counter[tuple[int, ...]] = Counter()
     for round in range(1200):
-        at = {}
+        at: dict[int, int] = {}
         for slot in range(3):
             at |= {
                 rank: slot
