@@ -111,6 +111,11 @@ class Run:
         return self.scheme.encoder.facts.planned
 
     @property
+    def common_scale(self) -> bool:
+        """Whether plans may have a scale, by which payloads then vary in length."""
+        return any(not parts.sized(layout, self.value_kind) for each in self.layouts for layout in each if layout.fixed)
+
+    @property
     def frame_version(self) -> int:
         """The version of its frames."""
         return frame.PLANNED if self.planned else frame.PLAIN
