@@ -116,7 +116,7 @@ def cases() -> dict[str, Case]:
 
 def golden(case: Case) -> tuple[bytes, list[float] | None]:
     """The frame of the last vector, the others having been delivered, and what it decodes to."""
-    plan = case.run.listed_plan(NODE) if case.run.planned else None
+    plan = case.run.listed_plan(NODE, ROUND) if case.run.planned else None
     if plan is not None and case.scale is not None:
         plan = replace(plan, scale=case.scale)
         told = codec.pack_plan(case.run, NODE, ROUND, plan)

@@ -28,6 +28,7 @@ NAMES = [
     "rand-k-hybrid",
     "rand-k-balanced",
     "rand-k-balanced-hybrid",
+    "rand-k-epochs-hybrid",
     "rand-k-hybrid-shrunk",
     "rand-k-balanced-hybrid-shrunk",
     "rand-k-ratio",

@@ -44,8 +44,7 @@ def agreed_run(readings: Readings, scheme: str, values: str, share: float, seed:
         sys.exit(
             f"{budget.bytes} bytes are too few for a header of 64 and a reading; choose a larger --share or --days"
         )
-    listed = readings.stations if chosen.encoder.facts.planned else None  # a slot each, without a plan
-    return sm.Run(chosen, dim, seed, readings.blocks, nodes=listed)
+    return sm.Run(chosen, dim, seed, readings.blocks)
 
 
 def deaths_within(readings: Readings, asked: int | None) -> int:

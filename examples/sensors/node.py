@@ -14,6 +14,7 @@ import signal
 import sys
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +29,7 @@ class Station:
     def __init__(self, node: str, readings: npt.NDArray[np.floating], topics: Topics, broker: str, state: Path) -> None:
         self.node, self.readings, self.topics, self.state = node, readings, topics, state
         self.client: sm.Client | None = None
-        self.open: dict[str, int | str] = {}
+        self.open: dict[str, Any] = {}
         self.link = connection(node, broker, will=topics.presence(node))
         self.link.on_connect = self.arrive
         self.link.message_callback_add(topics.run, self.on_run)
@@ -63,7 +64,8 @@ class Station:
             return
         round = int(self.open["round"])
         if round < len(self.readings):
-            blob = self.client.encode(self.readings[round], round)
+            plan = bytes.fromhex(self.open.get("plans", {}).get(self.node, ""))
+            blob = self.client.encode(self.readings[round], round, plan)
             self.link.publish(self.topics.payload(self.node), blob, qos=1)
 
     def on_answer(self, link: mqtt.Client, _: object, message: mqtt.MQTTMessage) -> None:

@@ -22,14 +22,14 @@ class Offsets:
         self.run = run
         self.sums: dict[str, np.ndarray] = {}  # per node: count, sum and sum of squares, of each block
 
-    def add(self, round: int, blobs: Mapping[str, bytes]) -> None:
-        """Take the payloads of a round, by station. Memory is n × d for the moment."""
+    def add(self, round: int, blobs: Mapping[str, bytes], plans: Mapping[str, bytes]) -> None:
+        """Take the payloads of a round and the plans they follow, by station. Memory is n × d for the moment."""
         facts = self.run.scheme.encoder.facts
         if not (facts.raw and facts.uniform):
             return  # what is sent are not readings drawn at random
         table = np.full((len(blobs), self.run.dim), np.nan)
         for row, (node, blob) in zip(table, blobs.items(), strict=True):
-            plan = self.run.listed_plan(node) if self.run.planned else None
+            plan = codec.unpack_plan(self.run, node, round, plans[node]) if self.run.planned else None
             payload = codec.read_payload(self.run, node, *codec.open_frame(self.run, node, blob), plan)
             for part in payload.parts if payload else ():
                 row[part.coordinates] = part.values

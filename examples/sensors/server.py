@@ -33,6 +33,7 @@ class Fusion:
         self.refused: Counter[str] = Counter()
         self.changed = threading.Condition()
         self.open: int | None = -1  # no round yet
+        self.plans: dict[str, bytes] = {}
         self.link = connection("fusion", broker)
         self.link.on_connect = self.arrive
         self.link.message_callback_add(topics.payload("+"), self.on_payload)
@@ -46,7 +47,10 @@ class Fusion:
             self.announce()
 
     def announce(self) -> mqtt.MQTTMessageInfo:
-        return say(self.link, self.topics.round, {"round": self.open, "run": self.run.digest}, retain=True)
+        told: dict[str, object] = {"round": self.open, "run": self.run.digest}
+        if self.open is not None and self.run.planned:
+            told["plans"] = {node: plan.hex() for node, plan in self.plans.items()}
+        return say(self.link, self.topics.round, told, retain=True)
 
     def on_presence(self, link: mqtt.Client, _: object, message: mqtt.MQTTMessage) -> None:
         node = Topics.node(message.topic)
@@ -80,7 +84,8 @@ class Fusion:
         self.wait(lambda: self.stations <= self.here, start)
         for _ in range(rounds):
             began = time.monotonic()
-            self.open = self.server.round
+            with self.changed:
+                self.open, self.plans = self.server.round, self.server.plans(sorted(self.stations))
             self.announce()
             self.wait(lambda: self.stations <= self.came.keys(), deadline)
             say(self.link, self.topics.estimate, self.close(time.monotonic() - began), retain=True)
@@ -93,7 +98,7 @@ class Fusion:
     def close(self, seconds: float) -> dict[str, object]:
         """The round as a message; without an estimate where nobody came."""
         with self.changed:
-            round, blobs, refused = self.server.round, self.came, dict(self.refused)
+            round, blobs, plans, refused = self.server.round, self.came, self.plans, dict(self.refused)
             self.came, self.refused = {}, Counter()
             told: dict[str, object] = {"round": round, "nodes": list(blobs), "refused": refused, "seconds": seconds}
             try:
@@ -101,7 +106,7 @@ class Fusion:
             except sm.TooFewNodes:
                 self.server.skip_round()
                 return told
-        self.offsets.add(round, blobs)
+        self.offsets.add(round, blobs, plans)
         return told | {
             "mean": estimate.mean.tolist(),
             "bytes": estimate.bytes,

@@ -44,6 +44,7 @@ from sparsemean.results import Correlation, Estimate, Receipt
 from sparsemean.run import Run
 from sparsemean.sampling import Balanced as Balanced
 from sparsemean.sampling import Draw as Draw
+from sparsemean.sampling import Epochs as Epochs
 from sparsemean.sampling import Independent as Independent
 from sparsemean.schemes import Scheme, named, names
 from sparsemean.server import Clip, CsvReports, PrometheusReports, RoundReport, Server, TensorBoardReports

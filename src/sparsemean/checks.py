@@ -60,12 +60,13 @@ def _run(scheme: Scheme, vectors: Doubles, seed: int) -> Run:
     return Run(scheme, vectors.shape[1], seed, nodes=listed if scheme.encoder.facts.planned else None)
 
 
-def _plan(run: Run, node: str) -> Plan | None:
-    return run.listed_plan(node) if run.planned else None
+def _plan(run: Run, node: str, round: int) -> Plan | None:
+    return run.listed_plan(node, round) if run.planned else None
 
 
 def _decoded(run: Run, node: str, blob: bytes) -> Payload | None:
-    return codec.read_payload(run, node, *codec.open_frame(run, node, blob), _plan(run, node))
+    header, body = codec.open_frame(run, node, blob)
+    return codec.read_payload(run, node, header, body, _plan(run, node, header.round))
 
 
 def _client(run: Run, number: int) -> Client:
@@ -126,7 +127,7 @@ def check_bytes(scheme: Scheme, vectors: Doubles) -> None:
         _require(blob == _client(run, i).encode(vector, round=5), "a second client gives other bytes")
         exact = len(blob) == run.payload_bytes if run.payload_fixed else len(blob) <= run.payload_bytes
         _require(exact, f"{len(blob)} bytes where payload_bytes says {run.payload_bytes}")
-        payload, plan = _decoded(run, client.node, blob), _plan(run, client.node)
+        payload, plan = _decoded(run, client.node, blob), _plan(run, client.node, 5)
         if run.common_scale and plan is not None and plan.slot is not None:
             _check_common_scale(client, vector, plan)
         if run.value_kind.exact:

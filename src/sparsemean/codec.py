@@ -25,14 +25,16 @@ def pack(run: Run, node: str, round: int, payload: Payload | None, basis: int = 
     """The frame for a payload; for None, the header that says "unchanged"."""
     sent, choice = (payload.parts, payload.choice) if payload is not None else ((), 0)
     key = run.key(node, round, plan)
+    layouts = run.layouts[choice] if sent else ()
+    travelling = [sent] if len(layouts) == 1 else [(part,) for part in sent]  # classes of coordinates travel as one
     body = b"".join(
-        parts.pack(part, layout, run.dim, run.value_kind, key)
-        for part, layout in zip(sent, run.layouts[choice] if sent else (), strict=True)
+        parts.pack(several, layout, run.dim, run.value_kind, key)
+        for several, layout in zip(travelling, layouts, strict=True)
     )
     if payload is not None and len(run.encoders) > 1:
         body = bytes([choice]) + body
     kind = frame.UNCHANGED if payload is None else frame.VALUES
-    return frame.pack(implied_header(run, node, round, plan, kind, len(sent), basis), body)
+    return frame.pack(implied_header(run, node, round, plan, kind, len(layouts), basis), body)
 
 
 def implied_header(
@@ -61,7 +63,7 @@ def pack_plan(run: Run, node: str, round: int, plan: Plan) -> bytes:
 
 def unpack_plan(run: Run, node: str, round: int, blob: bytes) -> Plan:
     """The plan that ``pack_plan`` wrote for this node and round."""
-    return wire_plan.unpack(blob, _bound_to(run, node, round))
+    return wire_plan.unpack(blob, _bound_to(run, node, round), run.epochs is not None)
 
 
 def _bound_to(run: Run, node: str, round: int) -> bytes:
@@ -114,7 +116,7 @@ def read_payload(run: Run, node: str, header: Header, body: memoryview, plan: Pl
         raise MalformedPayload(f"the frame has {header.parts} parts where the encoder makes {len(layouts)}")
     kind = run.value_kind
     key = run.key(node, header.round, plan)
-    read = tuple(parts.unpack(reader, layout, run.dim, kind, key) for layout in layouts)
+    read = tuple(part for layout in layouts for part in parts.unpack(reader, layout, run.dim, kind, key))
     reader.finish()
     wanted = [part.wanted_scale for part in read if part.wanted_scale is not None]
     return Payload(read, choice, 0 if plan is None else plan.slots, max(wanted, default=None))

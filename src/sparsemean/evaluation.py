@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sparsemean import theory
+from sparsemean import codec, theory
 from sparsemean._types import Doubles, Floats, Ints
 from sparsemean.payload.blocks import Blocks
 from sparsemean.run import Run
+from sparsemean.sampling import clock, unscheduled
 from sparsemean.server import Server
 
 
@@ -59,6 +60,8 @@ def exact_error(
 
     Over the draw of coordinates alone: what few-bit values add is ``Estimate.rounding``. ``classes`` says which of the
     run's shares each node has; in a balanced draw those of one share have the slots. None where no formula holds.
+    With epochs it depends on what each node has sent already: the plans of the round are settled with it, as if
+    ``server.plans`` were asked for those of these nodes.
     """
     run = server.run
     sends, (layout, *_), decoder = run.scheme.encoder.facts, run.layout, run.scheme.decoder
@@ -66,6 +69,9 @@ def exact_error(
     if not run.shares and not one_sample:
         return None
     unexpected = vectors - np.array([server.expected(node) for node in nodes])
+    own = np.zeros(len(nodes), np.int64) if classes is None else classes
+    if run.epochs is not None:
+        return _epoch_error(server, nodes, unexpected, weights, own)
     innovation = truth(unexpected, weights, run.ranges)
     T = [decoder.T(known, n) for known, n in zip(server.beliefs(), innovation.nodes.tolist(), strict=True)]
     if any(n and t is None for n, t in zip(innovation.nodes.tolist(), T, strict=True)):
@@ -73,7 +79,7 @@ def exact_error(
     if not run.shares:
         return theory.shared_sample_mse(float(innovation.mean @ innovation.mean), layout.count / run.dim)
     if len(run.shares) > 1:
-        return _mixed_error(run, unexpected, weights, np.zeros(len(nodes), np.int64) if classes is None else classes, T)
+        return _mixed_error(run, unexpected, weights, own, T)
     sums = zip(innovation.r1.tolist(), innovation.r2.tolist(), innovation.nodes.tolist(), T, strict=True)
     p, slots = run.shares[0], len(nodes) if run.planned else None
     return sum(theory.spatial_mse(r1, r2, n, p, t, slots=slots) for r1, r2, n, t in sums if n and t is not None)
@@ -95,4 +101,27 @@ def _mixed_error(
             asked = np.bincount(classes, minlength=len(counts)).tolist()
             slots = [max(count, 1) if run.planned else None for count in asked]
             error += theory.mixed_mse(r1, r2, counts, run.shares, t, slots=slots)
+    return error
+
+
+def _epoch_error(
+    server: Server, nodes: Sequence[str], innovation: Floats, weights: Doubles | None, classes: Ints
+) -> float:
+    """The formula of ``decoding.epoch_error``, with the nodes in their first draw, where it is balanced."""
+    run, shape = server.run, (len(nodes), len(server.run.blocks))
+    w = np.ones(shape) if weights is None else np.broadcast_to(weights.reshape(len(nodes), -1), shape)
+    share = np.divide(w, w.sum(axis=0), out=np.zeros(shape), where=w.sum(axis=0) > 0)
+    plans = server.plans({node: run.encoders[choice] for node, choice in zip(nodes, classes.tolist(), strict=True)})
+    error, together = 0.0, dict[tuple[int, int], list[Doubles]]()
+    for node, choice, y in zip(nodes, classes, np.repeat(share, run.blocks, axis=1) * innovation, strict=True):
+        (layout, *_), plan = run.layouts[choice], codec.unpack_plan(run, node, server.round, plans[node])
+        now = clock(run.dim, layout.count, plan.ratios)
+        of_u = unscheduled(run.key(node, server.round, plan).child(layout.part), run.dim, layout.count, plan)
+        squares = float(y[of_u] @ y[of_u]), float(y @ y - y[of_u] @ y[of_u])
+        error += sum((of / sent - 1.0) * square for (sent, of), square in zip(now.probabilities, squares, strict=False))
+        if not now.scheduled and plan.slot is not None:
+            together.setdefault((layout.count, plan.slots), []).append(y)
+    for (k, slots), rows in together.items():
+        r2 = float(np.sum(np.sum(rows, axis=0) ** 2) - np.sum(np.square(rows)))
+        error += theory.CountLaw(len(rows), k / run.dim, slots).pair_excess * r2
     return error

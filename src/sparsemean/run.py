@@ -11,12 +11,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from sparsemean import decoding, encoders, memory, sampling
 from sparsemean._types import Ints
 from sparsemean.encoders import Encoder, RandK
 from sparsemean.encoders.size import Half
 from sparsemean.errors import InvalidInput, SparseMeanError
 from sparsemean.inputs import node_name
+from sparsemean.kernels import Sample
 from sparsemean.payload import Layout
 from sparsemean.payload.blocks import Blocks
 from sparsemean.sampling.draws import LATER
@@ -47,7 +50,8 @@ class Run:
         of their own; they sum to ``dim``. By default there is one block.
     nodes : sequence of str, optional
         The names of all nodes, where they are known: each has its slot in a balanced draw then, without a plan. It is
-        not part of the digest, so that a node may join or leave by a new list on both sides; not for other draws.
+        not part of the digest, so that a node may join or leave by a new list on both sides; not for other draws. With
+        ``Epochs()``, every round for which nodes have no plan begins an epoch.
 
     >>> from sparsemean.schemes import named
     >>> run = Run(named("rand-k", k=0.01), dim=10**6, seed=7)
@@ -88,6 +92,9 @@ class Run:
         object.__setattr__(self, "blocks", sizes)
         object.__setattr__(self, "nodes", () if nodes is None else self._roster(nodes))
         _ = self.layouts  # refuses a k that does not fit the dimension
+        draws = {each[0].draw for each in self.layouts}
+        if self.epochs is not None and len(draws) > 1:
+            raise InvalidInput(f"all encoders of a run have one clock, and so one draw; got {draws!r}")
         if self.planned and len(set(self.shares)) < len(self.shares):
             # Nodes of one k share one draw, and would be counted as of two that are independent.
             raise InvalidInput(
@@ -110,6 +117,12 @@ class Run:
         """Whether nodes need a plan, or the list of all nodes, to draw their coordinates."""
         return self.scheme.encoder.facts.planned
 
+    @cached_property
+    def epochs(self) -> sampling.Epochs | None:
+        """The draw, where it is one of epochs."""
+        draw = self.layout[0].draw
+        return draw if isinstance(draw, sampling.Epochs) else None
+
     @property
     def common_scale(self) -> bool:
         """Whether plans may have a scale, by which payloads then vary in length."""
@@ -125,9 +138,12 @@ class Run:
         """The slot of each of the ``nodes``."""
         return {node: slot for slot, node in enumerate(self.nodes)}
 
-    def listed_plan(self, node: str) -> sampling.Plan:
-        """The plan of a node by the list of ``nodes``; one that is not in it draws independently."""
-        return plan_of(node, self.slots)
+    def listed_plan(self, node: str, round: int) -> sampling.Plan:
+        """The plan of a node by the list of ``nodes``; one that is not in it draws independently.
+
+        Without the server's plans every round begins an epoch.
+        """
+        return plan_of(node, self.slots, None if self.epochs is None else round)
 
     @cached_property
     def encoders(self) -> tuple[Encoder, ...]:
@@ -163,17 +179,22 @@ class Run:
 
     @cached_property
     def shares(self) -> tuple[float, ...]:
-        """p = k/d of each encoder, where every coordinate is sent with exactly that probability; else empty."""
-        return tuple(parts[0].count / self.dim for parts in self.layouts) if self.scheme.encoder.facts.uniform else ()
+        """p = k/d of each encoder, where every coordinate is sent with exactly that probability; else empty.
+
+        With epochs it is the probability in the first round of one.
+        """
+        facts = self.scheme.encoder.facts
+        return tuple(parts[0].count / self.dim for parts in self.layouts) if facts.uniform or facts.epochs else ()
 
     @cached_property
     def class_shares(self) -> tuple[float, ...]:
         """The share of each class of nodes that totals are kept for.
 
         A class is an encoder; with a designed draw, an encoder's nodes that have a slot, and after these an encoder's
-        nodes that have none.
+        nodes that have none. With epochs these are of first rounds; behind them are an encoder's nodes of later rounds,
+        and the energies of what such nodes send of S.
         """
-        return self.shares * (1 + self.planned)
+        return self.shares * (1 + self.planned + 2 * (self.epochs is not None))
 
     @property
     def share(self) -> float | None:
@@ -241,8 +262,13 @@ class Run:
         layout = self.layouts[choice][0]
         if len(self.layouts[choice]) > 1 or layout.where not in ("seeded", "shared"):
             raise InvalidInput(f"{self.scheme.encoder!r} does not draw its coordinates from the key")
-        key = self.key(node, round, self.listed_plan(node) if plan is None and self.planned else plan)
-        return sampling.sample_between(layout.sample(key, self.dim), lo, self.dim if hi is None else hi)
+        key = self.key(node, round, self.listed_plan(node, round) if plan is None and self.planned else plan)
+        end, (first, *others) = self.dim if hi is None else hi, layout.drawn(key, self.dim)
+        if isinstance(first.where, Sample):
+            return sampling.sample_between(first.where, lo, end)
+        if (lo, end) != (0, self.dim):
+            raise InvalidInput("values of a range do not stand together in this round of an epoch; leave out lo and hi")
+        return np.concatenate([first.where, *(each.where for each in others)]), 0
 
     @cached_property
     def scheme_digest(self) -> bytes:

@@ -26,7 +26,7 @@ from sparsemean.encoders import (
 from sparsemean.encoders.size import Half, Size
 from sparsemean.errors import IncompatibleScheme, InvalidInput
 from sparsemean.memory import Hybrid, Memory, Nothing, Offset, PerNode, Shared, SharedStable, Window
-from sparsemean.sampling import Balanced, Draw, Independent
+from sparsemean.sampling import Balanced, Draw, Epochs, Independent
 from sparsemean.wire.values import value_kind
 
 
@@ -82,6 +82,11 @@ class Scheme:
         decoder = type(self.decoder).__name__
         if self.decoder.reweights and not sends.raw:
             raise IncompatibleScheme(f"{decoder} needs samples of x itself; use RandK or TopK, or decode with Mean")
+        if self.decoder.reweights and sends.epochs:
+            raise IncompatibleScheme(
+                f"{decoder} needs the law of how many nodes send a coordinate, which with Epochs differs from one to "
+                "the next by who has sent it already; decode with Mean, or draw with Balanced()"
+            )
         if self.decoder.reweights and sends.unbiased and not sends.uniform:
             raise IncompatibleScheme(
                 f"{decoder} needs nodes that sample independently; drop shared=True, or decode with Mean"
@@ -149,6 +154,7 @@ _NAMED: dict[str, Callable[..., Scheme]] = {
     "rand-k-balanced-hybrid": lambda k, values: Scheme(
         _sample(k, Balanced()), Spatial("learned"), Hybrid(), values=values
     ),
+    "rand-k-epochs-hybrid": lambda k, values: Scheme(_sample(k, Epochs()), memory=Hybrid(), values=values),
     "rand-k-hybrid-shrunk": lambda k, values: Scheme(_sample(k), Shrunk(Spatial("learned")), Hybrid(), values=values),
     "rand-k-balanced-hybrid-shrunk": lambda k, values: Scheme(
         _sample(k, Balanced()), Shrunk(Spatial("learned")), Hybrid(), values=values

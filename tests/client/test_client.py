@@ -193,6 +193,7 @@ def text_archive() -> bytes:
         None,
         3,
     ],
+    ids=range(13),
 )
 def test_garbage_is_no_state(saved):
     with pytest.raises(sm.InvalidInput, match="not a state written by"):

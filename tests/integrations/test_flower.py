@@ -843,7 +843,7 @@ def assert_balanced(estimate: sm.Estimate | None) -> None:
     assert np.bincount(estimate.counts).tolist() == [0, 1206, 1]
 
 
-@pytest.mark.parametrize("name", ["rand-k-balanced", "rand-k-balanced-hybrid"])
+@pytest.mark.parametrize("name", ["rand-k-balanced", "rand-k-balanced-hybrid", "rand-k-epochs-hybrid"])
 @pytest.mark.parametrize("fraction", [1.0, 0.5])
 def test_each_message_has_the_plan_of_its_node_and_the_cohort_is_those_who_are_asked(name, fraction):
     """And all is as by a Server that is told the same."""
@@ -868,7 +868,8 @@ def test_each_message_has_the_plan_of_its_node_and_the_cohort_is_those_who_are_a
             node, blob = reply.metadata.src_node_id, reply.content["arrays"]["sparsemean"].data
             server.accept(str(node), blob, examples(node))
         plain = server.close_round()
-        assert_balanced(estimate)
+        if round == 0 or "epochs" not in name:
+            assert_balanced(estimate)
         np.testing.assert_array_equal(estimate.mean, plain.mean)
         assert estimate.error == plain.error
         assert estimate.error_is_bound == plain.error_is_bound

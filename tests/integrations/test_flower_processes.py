@@ -193,7 +193,7 @@ class Deployment:
 
     def run(self, *command: str | Path) -> str:
         done = subprocess.run(
-            command, env=self.environment, cwd=self.folder, capture_output=True, text=True, timeout=60
+            command, env=self.environment, cwd=self.folder, capture_output=True, text=True, timeout=300
         )
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout + done.stderr

@@ -331,7 +331,7 @@ def test_slots_that_cannot_be_dealt_are_refused(journal: Path | None) -> None:
         assert refusal(standing, lambda: shard.deal(at, round, ["b", "a"])) is sm.InvalidInput  # type: ignore[arg-type]  # noqa: B023
     standing.end()
     at = standing.sequence
-    garbage: tuple[Any, ...] = (None, 7, "ab", {"a", "b"}, ["a", "a"], ["a", ""], ["a", 7], ["a", ["b"]], [b"a"])
+    garbage: tuple[Any, ...] = (None, 7, 32, "ab", {"a", "b"}, ["a", "a"], ["a", ""], ["a", 7], ["a", ["b"]], [b"a"])
     for names in garbage:
         assert refusal(standing, lambda: shard.deal(at, 2, names)) is sm.InvalidInput  # noqa: B023
     for after in (None, "1", at + 7, -2):
@@ -387,7 +387,7 @@ def test_no_honest_answer_is_taken_for_garbage_however_large_the_values(name: st
         for round in range(3):
             plans = server.plans(["b", "a"])
             for shard in found if run.planned else []:
-                shard.deal(shard.status().sequence, round, ["b", "a"])
+                shard.deal(shard.status().sequence, round, server._rounds.roster.dealt or ["b", "a"])
             for node, client in clients.items():
                 blob = client.encode(
                     magnitude * np.cos(np.arange(DIM) + round), round, plans.get(node) or server.plan(node)

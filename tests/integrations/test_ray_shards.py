@@ -38,6 +38,7 @@ FITTED = {
     "rand-k-hybrid",
     "rand-k-balanced",
     "rand-k-balanced-hybrid",
+    "rand-k-epochs-hybrid",
     "rand-k-hybrid-shrunk",
     "rand-k-balanced-hybrid-shrunk",
 }
@@ -112,7 +113,7 @@ def play(run: sm.Run, made: Sharding, twice: bool = False, rounds: int = 3) -> l
         submissions, asked = [], [NODES[(number + round) % 5] for number in range(4)]  # one has no slot
         plans = {**server.plans(asked), **server.plans(NODES)}
         if run.planned:
-            cut.deal(round, asked)
+            cut.deal(round, server._rounds.roster.dealt or asked)  # with epochs, the ratio by which one goes on
         for number, client in enumerate(clients):
             if (number + round) % 4 != 3:
                 weight = [1.0, 2.0 + number, 0.0 if number == 1 else 1.5][: len(run.blocks)]
@@ -159,7 +160,9 @@ def test_every_scheme_cut_by_range_is_what_it_is_in_one_piece(name: str) -> None
             assert_same_estimate(name, plain, sharded)
 
 
-@pytest.mark.parametrize("name", ["rand-k-temporal", "rand-k-hybrid", "rand-k-balanced-hybrid", "diana", "lag"])
+@pytest.mark.parametrize(
+    "name", ["rand-k-temporal", "rand-k-hybrid", "rand-k-balanced-hybrid", "rand-k-epochs-hybrid", "diana", "lag"]
+)
 def test_calls_that_come_twice_count_once_and_a_new_process_goes_on_from_the_journal(name: str, tmp_path: Path) -> None:
     run = sm.Run(scheme(name, "float32"), 20_000, seed=3)
     made = sharding(run, 2, "drop", tmp_path)

@@ -29,6 +29,8 @@ SCHEMES = {
     "plain": sm.named("rand-k-balanced", k=0.4),
     "hybrid": sm.named("rand-k-balanced-hybrid", k=(0.5, 0.2), values="int8"),
     "few bits": sm.Scheme(sm.RandK(0.9, draw=sm.Balanced()), values="1-bit"),
+    "epochs": sm.named("rand-k-epochs-hybrid", k=(0.5, 0.2), values="int8"),
+    "epochs without restarts": sm.Scheme(sm.RandK(0.4, draw=sm.Epochs(ratio=3.0, restart=False)), memory=sm.PerNode()),
     "in step": sm.Scheme(sm.Difference(sm.RandK(0.4, draw=sm.Balanced())), memory=sm.Offset()),
 }
 PLAIN = SCHEMES["plain"]
@@ -72,9 +74,9 @@ def test_plans_are_the_same_after_a_crash_at_any_moment(
             assert again.plan(node) == plan, moment
         assert again.digest() == plain.digest(), moment
 
-    for round in range(4):
+    for round in range(4 if run.epochs is None else 7):
         check("fresh", {})
-        cohort = [["a", "b", "c"], ["c", "a"], ["a", "b", "c", "d"], ["d"]][round]
+        cohort = [["a", "b", "c"], ["c", "a"], ["a", "b", "c", "d"], ["d"]][round % 4]
         plans = plain.plans(cohort) if round != 3 else {node: plain.plan(node) for node in cohort}
         assert plans == (server.plans(cohort) if round != 3 else {node: server.plan(node) for node in cohort})
         plans["e"] = plain.plan("e")
@@ -153,44 +155,51 @@ def test_that_an_error_is_a_bound_is_kept_with_the_estimate(opened: Opener, fold
 
 # --- a process that is killed ---------------------------------------------------------------------
 
+ROUNDS = 2  # that were closed before
 CHILD = """
 import os, signal, sys
 import sparsemean as sm
 sys.path.insert(0, sys.argv[3])
-from test_plans_journal import PLAIN, DIM, vector
+from test_plans_journal import ROUNDS, SCHEMES, DIM, vector
 
-run = sm.Run(PLAIN, DIM, seed=5, nodes=sys.argv[2].split() or None)
+run = sm.Run(SCHEMES[sys.argv[4]], DIM, seed=5, nodes=sys.argv[2].split() or None)
 server = sm.Server(run, journal=sys.argv[1])
-for round in range(2):
+for round in range(ROUNDS):
     for node in "abc":
         server.accept(node, sm.Client(run, node).encode(vector(node, round), round, server.plan(node)))
     server.close_round()
 plans = server.plans(["c", "b", "d"])
 for node in "cb":
-    server.accept(node, sm.Client(run, node).encode(vector(node, 2), 2, plans[node]))
+    server.accept(node, sm.Client(run, node).encode(vector(node, ROUNDS), ROUNDS, plans[node]))
 print(server.digest(), *(plan.hex() for plan in plans.values()), flush=True)
 os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
-@pytest.mark.parametrize("listed", ["", "a b c"], ids=["asked", "listed"])
-def test_a_killed_process_leaves_plans_and_payloads_to_the_bit(listed: str, opened: Opener, folder: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "listed"), [("plain", ""), ("plain", "a b c"), ("epochs", ""), ("epochs without restarts", "a b c")]
+)
+def test_a_killed_process_leaves_plans_and_payloads_to_the_bit(
+    name: str, listed: str, opened: Opener, folder: Path
+) -> None:
     here = str(Path(__file__).parent)
     done = subprocess.run(
-        [sys.executable, "-c", CHILD, str(folder), listed, here], capture_output=True, text=True, check=False
+        [sys.executable, "-c", CHILD, str(folder), listed, here, name], capture_output=True, text=True, check=False
     )
     assert done.returncode == -signal.SIGKILL, done.stderr
     digest, *plans = done.stdout.split()
-    run = sm.Run(PLAIN, DIM, seed=5, nodes=listed.split() or None)
+    run = sm.Run(SCHEMES[name], DIM, seed=5, nodes=listed.split() or None)
     server = opened(run)
-    assert (server.round, server.digest()) == (2, digest)
+    assert (server.round, server.digest()) == (ROUNDS, digest)
     assert [server.plan(node).hex() for node in "cbd"] == plans
-    blob = sm.Client(run, "c").encode(vector("c", 2), 2, bytes.fromhex(plans[0]))
+    in_epoch = codec.unpack_plan(run, "c", ROUNDS, bytes.fromhex(plans[0])).ratios != b""
+    assert in_epoch == (name != "plain")
+    blob = sm.Client(run, "c").encode(vector("c", ROUNDS), ROUNDS, bytes.fromhex(plans[0]))
     assert server.accept("c", blob).node == "c"  # as a duplicate
     assert server.digest() == digest
-    server.accept("d", sm.Client(run, "d").encode(vector("d", 2), 2, bytes.fromhex(plans[2])))
+    server.accept("d", sm.Client(run, "d").encode(vector("d", ROUNDS), ROUNDS, bytes.fromhex(plans[2])))
     plain = sm.Server(run)
-    for _ in range(2):
+    for _ in range(ROUNDS):
         send(plain, "abc")
         plain.close_round()
     send(plain, "cbd", **plain.plans(["c", "b", "d"]))
@@ -300,6 +309,20 @@ def test_a_deal_that_no_server_wrote_is_found_though_its_checksum_fits(
         opened(run)
 
 
+def test_a_ratio_where_no_epoch_is_on_is_damage(whole: tuple[sm.Run, Path], opened: Opener) -> None:
+    run, folder = whole
+    with closing(Log(folder, reading=True)) as log:
+        number = max(record.sequence for record in log.records() if record.kind == "deal")
+    record = Record(number, "deal", 1, payload=b"32")
+    changed(
+        folder,
+        ("UPDATE payloads SET bytes = ? WHERE sequence = ?", (b"32", number)),
+        ("UPDATE records SET length = ?, checksum = ? WHERE sequence = ?", (2, record.checksum, number)),
+    )
+    with pytest.raises(DamagedJournal, match="no epoch is on"):
+        opened(run)
+
+
 def test_slots_dealt_to_others_than_the_payloads_go_by_are_damage(whole: tuple[sm.Run, Path], opened: Opener) -> None:
     """A list of names, whole and with its checksum, under which the payload of c would be read at other places."""
     run, folder = whole
@@ -348,7 +371,7 @@ def test_a_journal_goes_on_with_another_list_of_nodes(
     waiting = ("a",) if began == "by the list" else ()
     assert contents(folder).waiting == waiting
     held = [Plan(0, 2), Plan(1, 2), Plan()]
-    new = [listed(*later).listed_plan(node) if later else plan for node, plan in zip("abc", held, strict=True)]
+    new = [listed(*later).listed_plan(node, 1) if later else plan for node, plan in zip("abc", held, strict=True)]
     assert told(server, "abc") == (new if began == "not" else held)
     send(server, [node for node in "abc" if node not in waiting])
     assert server.close_round().nodes == ("a", "b", "c")

@@ -13,7 +13,8 @@ from sparsemean.kernels import compiled, compiled_arrays
 from sparsemean.kernels.twin import ARRAYS, DRAWING, SMALL, chosen, twin
 
 FILES = [
-    sys.modules[f"sparsemean.kernels.{name}"] for name in ["arrays", "carry", "fit_sums", "fold", "restore", "sample"]
+    sys.modules[f"sparsemean.kernels.{name}"]
+    for name in ["arrays", "carry", "epochs", "fit_sums", "fold", "restore", "sample"]
 ]
 NUMPY = {name: function for file in FILES for name, function in vars(file).items() if name.endswith("_numpy")}
 
@@ -39,8 +40,8 @@ def test_twins_have_the_same_parameters(name: str) -> None:
 def test_every_pair_calls_its_own_twin() -> None:
     """In a process where numba cannot be imported, each becomes its NumPy function at the first call that tries to."""
     in_a_new_process(
-        WITHOUT_NUMBA + "for pair in (draw, gather, fold, carry, put, fit_sums, restore, scatter, add_scaled, reweigh, "
-        "power_sums, largest):\n"
+        WITHOUT_NUMBA + "for pair in (draw, gather, schedule, send, fold, carry, put, fit_sums, restore, scatter, "
+        "add_scaled, reweigh, power_sums, largest):\n"
         "    assert pair.func is not pair.__wrapped__\n"
         "    try: pair(*[Big()] * len(inspect.signature(pair).parameters))\n"
         "    except (TypeError, AttributeError, ValueError): pass\n"
@@ -52,6 +53,7 @@ WITHOUT_NUMBA = """
 import inspect, sys
 sys.modules["numba"] = None
 from sparsemean.kernels import *
+from sparsemean.kernels.epochs import schedule, send
 from sparsemean.kernels.twin import SMALL
 
 class Big:

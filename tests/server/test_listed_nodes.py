@@ -28,10 +28,10 @@ def test_each_node_has_the_slot_of_its_place_and_needs_no_plan() -> None:
     for node in "abcd":
         server.accept(node, encoded(RUN, node))
     assert set(server.close_round().counts.tolist()) == {1}  # np = 1
-    assert [RUN.listed_plan(node) for node in "cabd"] == [Plan(slot, 4) for slot in range(4)]
+    assert [RUN.listed_plan(node, 0) for node in "cabd"] == [Plan(slot, 4) for slot in range(4)]
     for node in "abcd":
         at, first = RUN.coordinates(node, 0)
-        told, _ = RUN.coordinates(node, 0, plan=RUN.listed_plan(node))
+        told, _ = RUN.coordinates(node, 0, plan=RUN.listed_plan(node, 0))
         assert (at.tolist(), first) == (told.tolist(), 0)
 
 
@@ -39,7 +39,7 @@ def test_who_asks_is_told_the_same_and_sends_the_same() -> None:
     server = sm.Server(RUN)
     plans = {node: server.plan(node) for node in "abcdx"}
     for node in "abcd":
-        assert codec.unpack_plan(RUN, node, 0, plans[node]) == RUN.listed_plan(node)
+        assert codec.unpack_plan(RUN, node, 0, plans[node]) == RUN.listed_plan(node, 0)
         assert encoded(RUN, node) == encoded(RUN, node, 0, plans[node])
     assert codec.unpack_plan(RUN, "x", 0, plans["x"]) == Plan()
 

@@ -125,8 +125,8 @@ def test_where_no_two_nodes_meet_the_error_is_a_bound_in_long_vectors_too() -> N
         assert "error=at most" in repr(estimate)
 
 
-def test_the_correlation_that_is_learnt_is_shrunk_by_its_standard_error() -> None:
-    """By the definition: (R2/R1)·R2²/(R2² + V), where R2 and V are those that the estimate states."""
+def test_the_correlation_that_is_learnt_is_compared_with_the_noise_of_what_came() -> None:
+    """By the definition: κ R2 came, whose variance is V, and R2²/(R2² + V) of it would be trusted too much."""
     n, k, dim = 4, 12, 20
     vectors = np.random.default_rng(3).normal(size=dim) + np.random.default_rng(4).normal(size=(n, dim))
     run = sm.Run(sm.Scheme(sm.RandK(k, draw=sm.Balanced()), sm.Spatial("learned"), values="float64"), dim, seed=1)
@@ -136,14 +136,12 @@ def test_the_correlation_that_is_learnt_is_shrunk_by_its_standard_error() -> Non
         server.accept(str(i), sm.Client(run, str(i)).encode(x, 0, plans[str(i)]))
         at, _ = run.coordinates(str(i), 0, plan=Plan(i, n))
         y[i, at] = x[at] * dim / k
-    said = server.close_round().correlation
-    assert said is not None
+    server.close_round()
     moments, law = theory.Moments.of(y), theory.CountLaw(n, k / dim, slots=n)
-    assert said.r2 == pytest.approx(float(moments.r2) / law.pair_factor, rel=1e-12)
-    trusted = said.r2**2 / (said.r2**2 + said.r2_se**2)
-    ratio = said.r2 / (k / dim * float(moments.q)) * trusted
+    came, variance = float(moments.r2), float(theory.r2_variance(moments, k / dim))
+    ratio = came / law.pair_factor / (k / dim * float(moments.q)) * came**2 / (came**2 + variance)
     assert server.beliefs()[0].before == pytest.approx(max(ratio, LEAST_RATIO) / (n - 1), rel=1e-12)
-    assert 0.1 < trusted < 0.95  # else this would show nothing
+    assert 0.1 < came**2 / (came**2 + variance) < 0.9  # else this would show nothing
 
 
 @pytest.mark.parametrize(("n", "k"), [(3, 60), (10, 30)])

@@ -29,7 +29,7 @@ FRAMES = sorted(path.stem for path in FOLDER.glob("*.bin") if path.stem.endswith
 
 def unpack(packed: bytes, layout: Layout, dim: int, name: str) -> Part:
     reader = Reader(memoryview(packed))
-    part = parts.unpack(reader, layout, dim, value_kind(name), KEY)
+    (part,) = parts.unpack(reader, layout, dim, value_kind(name), KEY)
     reader.finish()
     return part
 
@@ -41,7 +41,7 @@ def test_the_dither_is_the_nodes_own_and_the_parts_own(name, where):
     layout = Layout(where, dim, scale=2.0, part=3)
     sent = np.random.default_rng(0).normal(size=dim)
     part = Part(np.arange(dim), sent, 2.0)
-    packed = parts.pack(part, layout, dim, kind, KEY)
+    packed = parts.pack([part], layout, dim, kind, KEY)
     assert packed.endswith(kind.pack(sent, KEY.child(3)))
     read = unpack(packed, layout, dim, name)
     values, noise = kind.unpack(Reader(memoryview(packed[-kind.size(dim) :])), dim, KEY.child(3))
@@ -61,7 +61,7 @@ def test_levelled_values_have_an_exact_level_and_noise_in_the_larger_ones_alone(
         larger[rng.integers(count)] = False
     sent = np.where(larger, level + 1.0 + rng.random(count), level) * rng.choice([-1.0, 1.0], count)
     layout, kind = Layout("levelled", count), value_kind(name)
-    packed = parts.pack(Part(np.arange(count), sent), layout, max(count, 1), kind, KEY)
+    packed = parts.pack([Part(np.arange(count), sent)], layout, max(count, 1), kind, KEY)
     assert len(packed) <= parts.most_bytes(layout, max(count, 1), kind)
     read = unpack(packed, layout, max(count, 1), name)
     if count == 0:

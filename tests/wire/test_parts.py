@@ -24,7 +24,7 @@ EVERY_KIND = list(values.KINDS)
 
 def unpack(packed: bytes, layout: Layout, dim: int, name: str) -> Part:
     reader = Reader(memoryview(packed))
-    part = parts.unpack(reader, layout, dim, value_kind(name), KEY)
+    (part,) = parts.unpack(reader, layout, dim, value_kind(name), KEY)
     reader.finish()
     return part
 
@@ -57,7 +57,7 @@ def levelled_round_trip(name: str, sent: list[float]) -> None:
     dim = 2 * len(sent) + 3
     layout = Layout("levelled", len(sent))
     chosen = np.arange(len(sent), dtype=np.int64) * 2 + 1
-    packed = parts.pack(Part(chosen, values), layout, dim, kind, KEY)
+    packed = parts.pack([Part(chosen, values)], layout, dim, kind, KEY)
     assert packed == coordinates.pack(chosen, dim) + slow_levelled(values)
     assert len(packed) <= parts.most_bytes(layout, dim, kind)
     part = unpack(packed, layout, dim, name)
@@ -82,7 +82,7 @@ def test_levelled_corner_cases(sent):
 def test_values_that_round_to_one_level_are_one_level():
     nearly = np.array([1.0, 1.0 + 1e-12, -1.0 - 1e-12])  # the same in float32
     layout = Layout("levelled", 3)
-    packed = parts.pack(Part(np.arange(3), nearly), layout, 3, value_kind("float32"), KEY)
+    packed = parts.pack([Part(np.arange(3), nearly)], layout, 3, value_kind("float32"), KEY)
     assert unpack(packed, layout, 3, "float32").values.tolist() == [1.0, 1.0, -1.0]
 
 
@@ -136,10 +136,10 @@ def test_any_bytes_are_refused_or_are_what_pack_writes(data):
     layout, kind = Layout("levelled", 9), value_kind("float32")
     reader = Reader(memoryview(data))
     try:
-        part = parts.unpack(reader, layout, 12, kind, KEY)
+        (part,) = parts.unpack(reader, layout, 12, kind, KEY)
     except PayloadError:
         return
-    assert parts.pack(part, layout, 12, kind, KEY) == data[: len(data) - reader.left]
+    assert parts.pack([part], layout, 12, kind, KEY) == data[: len(data) - reader.left]
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -148,7 +148,7 @@ def test_seeded_parts_are_their_values_in_the_order_of_the_draw(name):
     layout = Layout("seeded", k, scale=dim / k, part=2)
     drawn = sample(KEY.child(2), dim, k)
     vector = np.arange(dim, dtype=np.float64)
-    packed = parts.pack(Part(drawn, vector[drawn], layout.scale), layout, dim, kind, KEY)
+    packed = parts.pack([Part(drawn, vector[drawn], layout.scale)], layout, dim, kind, KEY)
     assert packed == vector[drawn].astype(kind.dtype).tobytes()
     assert parts.most_bytes(layout, dim, kind) == len(packed)
     part = unpack(packed, layout, dim, name)
@@ -180,7 +180,7 @@ def test_the_announced_size_of_lists_is_attained(name, count, dim):
     for where in ("listed", "levelled"):
         layout = Layout(where, count)
         # The indices of the larger values are a list too; only the smallest value, at one end, is not in it.
-        assert len(parts.pack(part, layout, dim, kind, KEY)) == parts.most_bytes(layout, dim, kind), where
+        assert len(parts.pack([part], layout, dim, kind, KEY)) == parts.most_bytes(layout, dim, kind), where
 
 
 @given(st.data())
@@ -194,7 +194,7 @@ def test_no_part_is_longer_than_announced(data):
     kind = value_kind(data.draw(st.sampled_from(EVERY_KIND)))
     for where in ("listed", "levelled"):
         layout = Layout(where, count)
-        packed = parts.pack(Part(chosen, sent), layout, dim, kind, KEY)
+        packed = parts.pack([Part(chosen, sent)], layout, dim, kind, KEY)
         assert len(packed) <= parts.most_bytes(layout, dim, kind)
         read = unpack(packed, layout, dim, kind.name)
         assert read.coordinates.tolist() == chosen.tolist()

@@ -15,6 +15,7 @@ import sparsemean as sm
 from sparsemean import codec
 from sparsemean.sampling import MAX_SLOTS, Plan
 from sparsemean.wire import plan as wire_plan
+from sparsemean.wire.reader import Reader
 
 RUN = sm.Run(sm.named("rand-k-balanced", k=3), 10, seed=5)
 PLAN = Plan(2, 7)
@@ -153,3 +154,85 @@ def test_the_plan_alone_decides_which_coordinates_are_sent() -> None:
         sent[slot] = set(struct.unpack("<3f", blob[64:]))
         assert sent[slot] == set(RUN.coordinates("a", 4, plan=Plan(slot, 3))[0])
     assert len(set[float]().union(*sent.values())) == 9
+
+
+# --- epochs ---------------------------------------------------------------------------------------
+
+EPOCHS = sm.Run(sm.Scheme(sm.RandK(3, draw=sm.Epochs())), 10, seed=5)
+told = st.binary(max_size=9).map(lambda text: bytes(16 + byte % 145 for byte in text))
+
+
+@given(plans | st.just(Plan()), names, st.integers(0, 2**62), told)
+def test_a_plan_of_an_epoch_comes_back_and_has_the_bytes_of_the_page(
+    plan: Plan, node: str, epoch: int, ratios: bytes
+) -> None:
+    plan, round = Plan(plan.slot, plan.slots, epoch, ratios), epoch + len(ratios)
+    blob = codec.pack_plan(EPOCHS, node, round, plan)
+    assert codec.unpack_plan(EPOCHS, node, round, blob) == plan
+    slot = 2**32 - 1 if plan.slot is None else plan.slot
+    terms = struct.pack("<BIIQH", 2, slot, plan.slots, epoch, len(ratios)) + ratios
+    bound = EPOCHS.run_digest + hashlib.blake2b(node.encode(), digest_size=8).digest() + round.to_bytes(8, "little")
+    assert blob == terms + hashlib.blake2b(b"sparsemean plan" + bound + terms, digest_size=4).digest()
+
+
+def test_every_bit_and_the_length_of_a_plan_of_an_epoch_count() -> None:
+    blob = codec.pack_plan(EPOCHS, "a", 4, Plan(2, 7, 2, bytes([16, 160])))
+    assert sm.Client(EPOCHS, "a").encode(np.zeros(10), 4, blob)
+    for at in range(len(blob)):
+        for bit in range(8):
+            refused(bytes(byte ^ (1 << bit if i == at else 0) for i, byte in enumerate(blob)), EPOCHS)
+        assert "not a plan of this release" in refused(blob[:at], EPOCHS)
+    assert "not a plan of this release" in refused(blob + b"\0", EPOCHS)
+    assert "another run, node or round" in refused(blob, EPOCHS, "b")
+    assert "another run, node or round" in refused(blob, EPOCHS, round=5)
+
+
+def test_a_plan_of_one_kind_of_draw_is_none_of_the_other() -> None:
+    assert "not a plan of this release" in refused(codec.pack_plan(RUN, "a", 4, PLAN), EPOCHS)
+    assert "not a plan of this release" in refused(codec.pack_plan(EPOCHS, "a", 4, Plan(2, 7, 4)), RUN)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda: Plan(0, 2, None, bytes([16])),
+        lambda: Plan(0, 2, -1),
+        lambda: Plan(0, 2, 1 << 63),
+        lambda: Plan(0, 2, True),
+        lambda: Plan(0, 2, 0, bytes([15])),
+        lambda: Plan(0, 2, 0, bytes([16, 161])),
+        lambda: Plan(0, 2, 0, bytes([16]) * (1 << 16)),
+        lambda: Plan(0, 2, 0, [16]),  # type: ignore[arg-type]
+    ],
+)
+def test_an_epoch_that_cannot_be_is_not_made(wrong: Callable[[], object]) -> None:
+    with pytest.raises(sm.InvalidInput, match=r"an epoch begins|ratios are from"):
+        wrong()
+
+
+@pytest.mark.parametrize("values", ["float64", "float32", "int8", "1-bit", "bfloat16"])
+@pytest.mark.parametrize("k", [1, 2, 300])
+def test_values_of_both_classes_travel_as_one_part_and_come_back_as_two(values: str, k: int) -> None:
+    dim = 700
+    run = sm.Run(sm.Scheme(sm.RandK(k, draw=sm.Epochs()), values=values), dim, seed=5)
+    x = np.random.default_rng(0).normal(size=dim)
+    plan = Plan(2, 7, 1, bytes([16, 40, 90]))
+    blob = sm.Client(run, "a").encode(x, 4, codec.pack_plan(run, "a", 4, plan))
+    assert len(blob) == run.payload_bytes
+    header, body = codec.open_frame(run, "a", blob)
+    assert header.parts == 1
+    payload = codec.read_payload(run, "a", header, body, plan)
+    assert payload is not None
+    drawn = run.layout[0].drawn(run.key("a", 4, plan), dim)
+    at = np.concatenate([part.coordinates for part in payload.parts])
+    sent, noise = run.value_kind.unpack(Reader(body), k, run.key("a", 4, plan))
+    np.testing.assert_array_equal(np.concatenate([part.values for part in payload.parts]), sent)
+    spread = np.concatenate([np.broadcast_to(np.asarray(p.noise), p.values.shape) for p in payload.parts])
+    np.testing.assert_array_equal(spread, np.broadcast_to(np.asarray(noise), k))
+    for part, each in zip(payload.parts, drawn, strict=True):
+        np.testing.assert_array_equal(part.coordinates, each.where)
+        assert part.scale == each.of / each.sent
+    assert np.array_equal(at, run.coordinates("a", 4, plan=plan)[0])
+    if run.value_kind.exact:
+        np.testing.assert_array_equal(sent, x[at].astype(run.value_kind.dtype))
+        assert codec.pack(run, "a", 4, payload, plan=plan) == blob

@@ -121,7 +121,7 @@ def test_a_scale_far_from_the_nodes_own_is_left_alone(name, factor, mode):
     packed = kind.pack(x / factor, Key(7, 0, "b"))
     assert packed[0] == mode
     _, _, wanted = kind.read(Reader(memoryview(packed)), 1024, Key(7, 0, "b"))
-    assert wanted == pytest.approx(scale / factor, rel=0.3), "so that the next round fits"
+    assert 0.7 < wanted / (scale / factor) < 1.8, "so that a later round fits"
 
 
 @KINDS
@@ -184,6 +184,6 @@ def test_any_bytes_are_read_or_refused(name, body):
 )
 def test_what_is_no_scale_is_refused(scale):
     with pytest.raises(InvalidInput, match="bfloat16"):
-        Plan(0, 2, scale)
-    with pytest.raises(InvalidInput, match="goes with a slot"):
-        Plan(None, 0, 1.0)
+        Plan(0, 2, scale=scale)
+    with pytest.raises(InvalidInput, match="with a slot and without an epoch"):
+        Plan(None, 0, scale=1.0)

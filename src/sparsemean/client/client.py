@@ -20,8 +20,8 @@ from sparsemean.payload import Payload
 from sparsemean.results import Receipt
 from sparsemean.run import Run
 from sparsemean.sampling import Plan
-from sparsemean.wire import plan as wire_plan
 from sparsemean.wire.frame import frame_digest
+from sparsemean.wire.plan import MOST_BYTES
 
 HEADER_MOST = 16 + 1 + LONGEST_NAME  # digest of the run, name of the node
 LAST_MOST = 19 + 1 + 32  # round, digest of the vector
@@ -121,7 +121,7 @@ class Client:
                 f"{self.encoder!r} needs a plan: encode(vector, round, plan=server.plan({self.node!r})), or "
                 "Run(…, nodes=[…]) with the names of all nodes"
             )
-        return self.run.listed_plan(self.node)
+        return self.run.listed_plan(self.node, round)
 
     def delivered(self, receipt: Receipt) -> None:
         """Move the state on: the server has the payload of this receipt. Nothing happens for stateless encoders."""
@@ -181,7 +181,7 @@ class Client:
         }
         try:
             texts = {"header": HEADER_MOST, "last": LAST_MOST, "blob": run.payload_bytes}
-            found = unpacked(saved, like, {**texts, **({"plan": wire_plan.MOST_BYTES} if run.planned else {})})
+            found = unpacked(saved, like, {**texts, **({"plan": MOST_BYTES} if run.planned else {})})
         except Exception as error:  # zipfile and numpy each fail on damage in many ways of their own
             raise InvalidInput(f"this is not a state written by Client.save: {error}") from None
         choice = int(found["choice"])

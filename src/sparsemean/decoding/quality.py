@@ -160,13 +160,10 @@ def innovation_correlation(summary: Summary, shares: Shares) -> Doubles | None:
     classes = _Classes.of(summary, shares)
     nodes = summary.nodes.astype(np.float64)
     if len(classes.rows) == 1:
-        energy = np.asarray(shares) @ summary.class_squares
-        moments, variance = summary.moments, None
-        if any(classes.slots):
-            r2, variance = _balanced_pairs(summary, classes)
-            moments = replace(moments, s2=r2 + moments.q)
-        shown = theory.shrunk_correlation(moments, energy, nodes, classes.least, variance=variance)
-        return np.where((summary.most > 1) & ~np.isnan(moments.r2), shown, math.nan)
+        # The variance is that of what came, which is κ R2, and is compared with it as such.
+        energy, factors = np.asarray(shares) @ summary.class_squares, classes.one_factor(summary)
+        shown = theory.shrunk_correlation(summary.moments, energy, nodes, classes.least, pair_factor=factors)
+        return np.where((summary.most > 1) & (factors > 0), shown, math.nan)
     # Of classes whose nodes never meet nothing is known; all other pairs tell.
     pairs, who = _pairs(summary, classes), summary.class_nodes[list(classes.rows)]
     meet = np.where(np.isnan(pairs), 0.0, theory.meeting_shares(who, classes.shares)).sum(axis=(0, 1))

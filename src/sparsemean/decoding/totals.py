@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import repeat
 
 import numpy as np
 import numpy.typing as npt
@@ -84,15 +85,23 @@ class RoundTotals:
         return sums
 
     @np.errstate(over="ignore")  # powers of absurd values may overflow; the sums themselves do not
-    def add(self, weight: Doubles, residuals: Iterable[Part], of_class: int = 0, slots: int = 0) -> None:
+    def add(
+        self,
+        weight: Doubles,
+        residuals: Iterable[Part],
+        of_class: int = 0,
+        slots: int = 0,
+        energies: Iterable[int] | None = None,
+    ) -> None:
         """One node: its weight per block, and its parts less what was expected of them. O(k).
 
-        ``slots`` are those of the draw in which its class takes part; 0 where nodes draw independently.
+        ``slots`` are those of the draw in which its class takes part; 0 where nodes draw independently. ``energies``
+        says for each part to which class its squares and noise belong, where that is not the node's.
         """
         self.class_slots[of_class] = slots
         self.class_nodes[of_class] += weight > 0
         self.weight += weight
-        for part in residuals:
+        for part, row in zip(residuals, repeat(of_class) if energies is None else energies, strict=False):
             chosen, values = part.coordinates, part.values.astype(np.float64)  # fourth powers overflow float32
             share = np.broadcast_to(self.blocks.at(weight, chosen), chosen.shape)
             if not np.all(weight > 0):  # a node without weight is left out of M_j
@@ -103,10 +112,10 @@ class RoundTotals:
             if self.sent_weight.size:
                 self.sent_weight[chosen] += share * part.scale
             if self.moments:
-                self.class_squares[of_class] += self.blocks.sums_at(chosen, y * y)
+                self.class_squares[row] += self.blocks.sums_at(chosen, y * y)
                 self._add_powers(chosen, y)
                 if part.noise != 0.0:
-                    self.class_noise[of_class] += self._noise(weight, part)
+                    self.class_noise[row] += self._noise(weight, part)
 
     def _add_powers(self, chosen: Ints, y: Doubles) -> None:
         places = chosen

@@ -26,6 +26,7 @@ class EncoderFacts:
     - ``offset``: the values are differences to a state that node and server both keep
     - ``skips``: a node may send a header alone, meaning "as the server remembers me"
     - ``planned``: which coordinates a node sends depends on its slot, so that it needs a plan
+    - ``epochs``: with which probability a node sends a coordinate depends on the past, as the plan says it
     """
 
     raw: bool
@@ -34,6 +35,7 @@ class EncoderFacts:
     offset: bool = False
     skips: bool = False
     planned: bool = False
+    epochs: bool = False
 
     @property
     def in_step(self) -> bool:

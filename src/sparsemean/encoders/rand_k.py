@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from sparsemean._types import Floats
+from sparsemean._types import Floats, Ints
 from sparsemean.encoders.base import Encoder, EncoderFacts, State
 from sparsemean.encoders.size import Size, checked, count
 from sparsemean.errors import IncompatibleScheme, InvalidInput
-from sparsemean.kernels import gathered
+from sparsemean.kernels import Sample, gathered
 from sparsemean.payload import Layout, Part, Payload
-from sparsemean.sampling import Draw, Independent, Key
+from sparsemean.sampling import Draw, Epochs, Independent, Key
 from sparsemean.sampling.draws import LATER
 
 
@@ -26,8 +26,8 @@ class RandK(Encoder):
         All nodes draw the same coordinates in a round, as an all-reduce needs; the error is then (d/k − 1)‖x̄‖², and
         Spatial has nothing to reweight.
     draw : Draw, default Independent()
-        The law by which coordinates are chosen: each node by itself, or ``Balanced()``, so that all coordinates are
-        sent equally often.
+        The law by which coordinates are chosen: each node by itself; ``Balanced()``, so that all coordinates are sent
+        equally often; or ``Epochs()``, so that each node goes through all of them before it begins again.
 
     >>> RandK(0.1).omega(100)
     9.0
@@ -51,7 +51,8 @@ class RandK(Encoder):
 
     @property
     def facts(self) -> EncoderFacts:
-        return EncoderFacts(raw=True, uniform=not self.shared, unbiased=True, planned=self.draw.planned)
+        uniform, epochs = not self.shared and self.draw.uniform, isinstance(self.draw, Epochs)
+        return EncoderFacts(raw=True, uniform=uniform, unbiased=True, planned=self.draw.planned, epochs=epochs)
 
     def layout(self, dim: int) -> tuple[Layout, ...]:
         k = count(self.k, dim, least=1)
@@ -62,5 +63,9 @@ class RandK(Encoder):
 
     def encode(self, vector: Floats, key: Key, state: State) -> Payload:
         (layout,) = self.layout(vector.size)
-        sample = layout.sample(key, vector.size)
-        return Payload((Part(sample, gathered(sample, vector), layout.scale),))
+        classes = layout.drawn(key, vector.size)
+        return Payload(tuple(Part(each.where, _values(each.where, vector), each.scale) for each in classes))
+
+
+def _values(where: Ints | Sample, vector: Floats) -> Floats:
+    return gathered(where, vector) if isinstance(where, Sample) else vector[where]

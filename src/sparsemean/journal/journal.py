@@ -194,9 +194,9 @@ class Journal:
             self._log.add(Record(self._sequence + 1, "forget", round, node))
         self._appended(1, self._durable_accepts)
 
-    def deal(self, round: int, nodes: Dealt) -> None:
-        """Append which nodes have the slots of the round."""
-        names = json.dumps(nodes).encode()
+    def deal(self, round: int, terms: Dealt) -> None:
+        """Append which nodes have the slots of the round, or the ratio by which the epoch goes on in it."""
+        names = json.dumps(terms).encode()
         with self._log.change(self._durable_accepts):
             self._log.add(Record(self._sequence + 1, "deal", round, payload=names))
         self._appended(1, self._durable_accepts)

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from sparsemean.errors import DamagedJournal, JournalError, SparseMeanError
 from sparsemean.journal.wal import lost_commits
-from sparsemean.sampling import Dealt, dealt_draws
+from sparsemean.sampling import Dealt, check_dealt
 from sparsemean.wire.checksum import crc32
 
 Kind = Literal["accept", "forget", "deal", "close", "skip"]
@@ -55,7 +55,7 @@ class Record:
         Whose payload, or who was forgotten.
     weight, payload : bytes
         Of an accepted payload; where slots were given, ``payload`` is the list of the nodes, or of lists of them, as
-        JSON.
+        JSON, and where an epoch goes on, its ratio.
     """
 
     sequence: int
@@ -67,9 +67,9 @@ class Record:
 
     @property
     def dealt(self) -> Dealt:
-        """The nodes that slots were given to."""
+        """The nodes that slots were given to, or the ratio by which an epoch goes on."""
         dealt: Dealt = json.loads(self.payload)
-        dealt_draws(dealt)
+        check_dealt(dealt)
         return dealt
 
     @property

@@ -138,14 +138,18 @@ def ranked(sample: Sample, tiles: Ints, m: int) -> tuple[Ints, Ints, Ints]:
 
 def _index(sample: Sample, tiles: Ints, m: int) -> tuple[Hands, Ints, Ints]:
     """The hands, how many places of each the slot takes, and which these are among all that slots take of the hand."""
-    if sample.dim <= LONG:
-        hands = _kept(sample._replace(slot=0), tuple(tiles.tolist()), m)
-    else:
-        hands = hands_of(sample, tiles, m)
+    hands = tile_hands(sample, tiles, m)
     counts, starts = (each.ravel() for each in runs(hands, sample.slot, sample.slots))
     ends = np.cumsum(counts)
     first = np.repeat(starts - hands.o.ravel() - ends + counts, counts)
     return hands, counts, first + np.arange(ends[-1])
+
+
+def tile_hands(sample: Sample, tiles: Ints, m: int) -> Hands:
+    """``hands_of``, which are kept for short vectors."""
+    if sample.dim <= LONG:
+        return _kept(sample._replace(slot=0), tuple(tiles.tolist()), m)
+    return hands_of(sample, tiles, m)
 
 
 @lru_cache(maxsize=16)

@@ -54,7 +54,7 @@ def _mean_payload_bytes(run: Run, vectors: Floats, probes: int) -> float:
         alone = pack_plan(run, "0", 0, Plan())
         return float(np.mean([len(Client(run, "0").encode(vector, 0, alone)) for vector in chosen]))
     scale = next_scale((_encoded(run, vector, Plan(0, 1))[1] for vector in chosen), None)
-    return float(np.mean([_encoded(run, vector, Plan(0, 1, scale))[0] for vector in chosen]))
+    return float(np.mean([_encoded(run, vector, Plan(0, 1, scale=scale))[0] for vector in chosen]))
 
 
 def _encoded(run: Run, vector: Floats, plan: Plan) -> tuple[int, float | None]:

@@ -164,9 +164,20 @@ class MemorySpec:
     @property
     def most_sent(self) -> int:
         """How many of these coordinates one payload can have."""
-        dim = self.blocks.dim if self.dim is None else self.dim
-        sent = [sum(layout.count for layout in encoder.layout(dim)) for encoder in self.encoder.choices]
-        return min(max(sent), self.blocks.dim)
+        return min(max(self._sent), self.blocks.dim)
+
+    @property
+    def shares(self) -> list[float]:
+        """Which part of the whole vector each of the encoders sends, at most."""
+        return [sent / self._dim for sent in self._sent]
+
+    @property
+    def _dim(self) -> int:
+        return self.blocks.dim if self.dim is None else self.dim
+
+    @property
+    def _sent(self) -> list[int]:
+        return [sum(layout.count for layout in encoder.layout(self._dim)) for encoder in self.encoder.choices]
 
 
 class Memory(ABC):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
@@ -27,8 +28,8 @@ class Hybrid(Memory):
     """b_ij = a·c_j + g·(B_ij − c_j) where node i was heard at j, and u·c_j where it was not.
 
     B_ij is what node i last sent at j, c_j the average of B_ij over the nodes heard there. (a, g, u) of each block is
-    the least-squares fit of last round's values, weighted by w², in [0, 1]; before there is one, (1, 0, 1). A node is
-    heard where it sent with a weight above 0.
+    the least-squares fit of last round's values, weighted by w² (and by 1/π, where coordinates were sent with different
+    probabilities), in [0, 1]; before there is one, (1, 0, 1). A node is heard where it sent with a weight above 0.
 
     Parameters
     ----------
@@ -76,6 +77,7 @@ def _ones(size: int) -> Array:
 class _Both(MemoryState):
     def __init__(self, spec: MemorySpec, forget_after: int | None) -> None:
         self._blocks = spec.blocks
+        self._shares = spec.shares
         self._last = RowTable(spec, partial(LastValues, spec.dtype), forget_after, everyone=True, name="last")
         self._heard = RowTable(spec, Heard, forget_after, everyone=True, name="heard")
         self._common = np.zeros(spec.blocks.dim)
@@ -129,8 +131,14 @@ class _Both(MemoryState):
             if isinstance(part.where, Sample):
                 self._unfitted.setdefault(part.where.sizes, []).append((arrival.node, arrival.weight, part))
             else:
-                self._fit(arrival.node, arrival.weight, part)
+                self._fit(arrival.node, arrival.weight * self._by_probability(arrival, part), part)
         return replace(arrival, payload=Payload(parts))
+
+    def _by_probability(self, arrival: Arrival, part: Part) -> float:
+        """√(p/π) for coordinates that were sent with probability π instead of p = k/d: sums are then as if with p."""
+        if arrival.payload is None or len(arrival.payload.parts) == 1:
+            return 1.0
+        return math.sqrt(self._shares[arrival.payload.choice] * part.scale)
 
     def _counted(self, part: Part, weight: Doubles) -> Part:
         if np.all(weight > 0):

@@ -32,6 +32,10 @@ class Levels:
     def __mul__(self, factor: float) -> Levels:
         return replace(self, levels=self.levels * factor)
 
+    def between(self, lo: int, hi: int) -> Levels:
+        """The numbers from ``lo`` to before ``hi``."""
+        return Levels(np.asarray(self)[lo:hi], 1, hi - lo)
+
     def sum(self) -> float:
         """Of all the numbers, without making them."""
         beyond = self.levels.size * self.each - self.size
@@ -60,6 +64,10 @@ class Octaves:
 
     def __mul__(self, factor: float) -> Octaves:
         return replace(self, factor=self.factor * factor)
+
+    def between(self, lo: int, hi: int) -> Octaves:
+        """The numbers from ``lo`` to before ``hi``."""
+        return replace(self, values=self.values[lo:hi])
 
     def sum(self) -> float:
         """Of all the numbers, without making them all at once."""

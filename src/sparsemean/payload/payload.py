@@ -12,7 +12,7 @@ from sparsemean._types import Doubles, Floats, Ints
 from sparsemean.kernels import Sample
 from sparsemean.kernels.sample import drawn
 from sparsemean.payload.noise import Levels, Octaves
-from sparsemean.sampling import Draw, Independent, Key
+from sparsemean.sampling import Draw, Drawn, Independent, Key
 
 
 @dataclass(frozen=True)
@@ -48,6 +48,8 @@ class Part:
 @dataclass(frozen=True, slots=True)
 class Payload:
     """One or more parts; the vector they stand for is the sum of theirs.
+
+    In a round of an epoch after the first, the one part that travels is two here, of the classes U and S.
 
     Attributes
     ----------
@@ -105,7 +107,7 @@ class Layout:
     count : int
         How many values there are: exactly for the first three, at most for the others.
     scale : float, default 1
-        Of the part.
+        Of the part; of a draw that is not uniform, the inverse of the probability of each of its coordinates instead.
     part : int, default 0
         Number of the random part, which tells the keys of several in one payload apart.
     draw : Draw, default Independent()
@@ -118,9 +120,9 @@ class Layout:
     part: int = 0
     draw: Draw = Independent()
 
-    def sample(self, key: Key, dim: int) -> Sample:
+    def drawn(self, key: Key, dim: int) -> tuple[Drawn, ...]:
         """The coordinates that this key draws, where the part is ``seeded`` or ``shared``."""
-        return self.draw.sample(key.shared() if self.where == "shared" else key, dim, self.count)
+        return self.draw.drawn(key.shared() if self.where == "shared" else key, dim, self.count)
 
     @property
     def fixed(self) -> bool:

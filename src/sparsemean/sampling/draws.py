@@ -1,14 +1,17 @@
 """Draws: the laws by which nodes choose their coordinates, one class each.
 
-A draw answers two questions. At the node, and again at the server: which coordinates are those of this key? And in the
-formulas: how many nodes send a coordinate, given who came (``theory.CountLaw``)?
+A draw answers two questions. At the node, and again at the server: which coordinates are those of this key, and with
+which probability was each of them sent? And in the formulas: how many nodes send a coordinate, given who came
+(``theory.CountLaw``)?
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
+from sparsemean._types import Ints
 from sparsemean.kernels.sample import Sample
 from sparsemean.sampling.keys import Key
 from sparsemean.sampling.samples import balanced_sample_of, sample_of
@@ -18,12 +21,29 @@ LATER = "later"
 text and digests, which so stay what they were."""
 
 
-class Draw(ABC):
-    """How k of d coordinates are chosen. Members are frozen dataclasses.
+class Drawn(NamedTuple):
+    """Coordinates that a node sends, each drawn with probability exactly sent/of, given the past.
 
-    Whatever the draw, a node sends each coordinate with probability exactly k/d, and at each coordinate nodes are
-    exchangeable.
+    Attributes
+    ----------
+    where : Sample or array of int
+        The coordinates; a sample stays undrawn until somebody asks for them.
+    sent, of : int
+        So many of so many, on average.
     """
+
+    where: Sample | Ints
+    sent: int
+    of: int
+
+    @property
+    def scale(self) -> float:
+        """One over the probability."""
+        return self.of / self.sent
+
+
+class Draw(ABC):
+    """How k of d coordinates are chosen. Members are frozen dataclasses."""
 
     @property
     def planned(self) -> bool:
@@ -31,21 +51,29 @@ class Draw(ABC):
         return False
 
     @property
+    def uniform(self) -> bool:
+        """Whether a node sends every coordinate with probability exactly k/d, at which all nodes are exchangeable."""
+        return True
+
+    @property
     def stratified(self) -> bool:
         """Whether few-bit values of nodes with a slot may share a scale, and the dither, by the server's plan."""
         return False
 
     @abstractmethod
-    def sample(self, key: Key, dim: int, k: int) -> Sample:
-        """The coordinates of this key."""
+    def drawn(self, key: Key, dim: int, k: int) -> tuple[Drawn, ...]:
+        """The k coordinates of this key in the order of their values on the wire, by their probability.
+
+        One ``Drawn`` where all have the same. Where there are several, they belong to one part of k values.
+        """
 
 
 @dataclass(frozen=True)
 class Independent(Draw):
     """Each node draws by itself, as in the paper: M_j, how many send coordinate j, is binomial."""
 
-    def sample(self, key: Key, dim: int, k: int) -> Sample:
-        return sample_of(key, dim, k)
+    def drawn(self, key: Key, dim: int, k: int) -> tuple[Drawn, ...]:
+        return (Drawn(sample_of(key, dim, k), k, dim),)
 
 
 @dataclass(frozen=True)
@@ -77,8 +105,8 @@ class Balanced(Draw):
     def planned(self) -> bool:
         return True
 
-    def sample(self, key: Key, dim: int, k: int) -> Sample:
+    def drawn(self, key: Key, dim: int, k: int) -> tuple[Drawn, ...]:
         plan = key.plan
         if plan is None or plan.slot is None:
-            return sample_of(key, dim, k)
-        return balanced_sample_of(key, dim, k, plan.slot, plan.slots)
+            return (Drawn(sample_of(key, dim, k), k, dim),)
+        return (Drawn(balanced_sample_of(key, dim, k, plan.slot, plan.slots), k, dim),)

@@ -102,17 +102,22 @@ def sample_between(sample: Sample, lo: int, hi: int) -> tuple[Ints, int]:
     >>> sample_between(sample_of(Key(7, 0, "station-12"), 10_000, 8), 8192, 10_000)
     (array([8842, 9147]), 6)
     """
+    first, last = tile_range(sample, lo, hi)
+    place, end = places(sample, first, last)[[0, -1]].tolist()
+    found = np.empty(end - place, np.int64)
+    draw(sample, first, last, found)
+    return found, place
+
+
+def tile_range(sample: Sample, lo: int, hi: int) -> tuple[int, int]:
+    """The tiles [first, last) of which the coordinates [lo, hi) are."""
     dim, size = sample.dim, sample.size
     lo, hi = integer("lo", lo, 0, dim), integer("hi", hi, 0, dim)
     if lo > hi or any(end % size and end != dim for end in (lo, hi)):
         raise InvalidInput(
             f"[{lo}, {hi}) is not a range of tiles; give lo ≤ hi, each dim = {dim} or a multiple of {size}"
         )
-    first, last = -(-lo // size), -(-hi // size)
-    place, end = places(sample, first, last)[[0, -1]].tolist()
-    found = np.empty(end - place, np.int64)
-    draw(sample, first, last, found)
-    return found, place
+    return -(-lo // size), -(-hi // size)
 
 
 @lru_cache(maxsize=64)  # the same for all nodes of a round

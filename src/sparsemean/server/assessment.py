@@ -9,10 +9,12 @@ import numpy as np
 
 from sparsemean._types import Doubles
 from sparsemean.decoding.decoders import Belief
+from sparsemean.decoding.epoch_error import epoch_quality
 from sparsemean.decoding.quality import Quality, innovation_correlation, quality
 from sparsemean.decoding.shrunk import shrink
 from sparsemean.decoding.summary import Summary
 from sparsemean.run import Run
+from sparsemean.sampling import Clock
 from sparsemean.state_tree import Tree, array_in, branch
 from sparsemean.theory import FixedWeighting
 
@@ -36,12 +38,16 @@ class Assessment:
         shown = innovation_correlation(summary, self._run.class_shares)
         return self._correlation if shown is None else np.where(np.isnan(shown), self._correlation, shown)
 
-    def assess(self, summary: Summary, weight: Doubles) -> tuple[tuple[Belief, ...], Quality]:
+    def assess(
+        self, summary: Summary, weight: Doubles, clocks: tuple[Clock, ...] = ()
+    ) -> tuple[tuple[Belief, ...], Quality]:
         """What a decoder may go by at the end of a round, and how good its estimate is.
 
-        ``weight`` is the total that each block's mean is divided by.
+        ``weight`` is the total that each block's mean is divided by; ``clocks`` are those of the encoders in an epoch.
         """
         beliefs, decoder = self.beliefs(summary), self._run.scheme.decoder
+        if any(now.scheduled for now in clocks):
+            return beliefs, epoch_quality(summary, clocks, weight)
         as_it_is = decoder.shrinks or decoder
         T = [as_it_is.T(known, n) for known, n in zip(beliefs, summary.nodes.tolist(), strict=True)]
         before = [known.before for known in beliefs]

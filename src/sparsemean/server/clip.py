@@ -14,6 +14,7 @@ from sparsemean.errors import InvalidInput
 from sparsemean.memory import Nothing
 from sparsemean.payload import Part, Payload
 from sparsemean.run import Run
+from sparsemean.sampling.clock import largest_scale
 from sparsemean.theory import CountLaw, FixedWeighting, mixed_gains
 from sparsemean.theory.arguments import finite, whole
 from sparsemean.theory.estimated import LEAST_RATIO
@@ -64,7 +65,8 @@ class Clip:
 
         It is 2·norm·(w/W)·F in length and 2·value·(w/W)·F in each coordinate. With Spatial, F is the largest
         g_s(m)/p_s over the classes s of nodes that send with the same share p_s and over the counts m that can occur
-        (``theory.mixed_gains``); without, it is the largest scale of an encoder, such as d/k. A decoder that
+        (``theory.mixed_gains``); without, it is the largest scale of an encoder, such as d/k, or 20·d/k with
+        ``Epochs()``, whatever the ratios. A decoder that
         takes T from earlier rounds is counted with the worst T. With several blocks, ask for the worst of them.
 
         Parameters
@@ -140,6 +142,9 @@ def _counts(run: Run, nodes: int | Sequence[int]) -> tuple[int, ...]:
 def _factors(run: Run, counts: tuple[int, ...], slots: int) -> tuple[float, float]:
     """F for values of length 1, and for values of magnitude 1 in each part: a coordinate may stand in all parts."""
     decoder, n = run.scheme.decoder, sum(counts)
+    if isinstance(decoder, Mean) and run.epochs is not None:
+        factor = max(largest_scale(run.dim, run.layouts[s][0].count) for s, count in enumerate(counts) if count)
+        return factor, factor
     if isinstance(decoder, Mean):
         scales = [[layout.scale for layout in run.layouts[s]] for s, count in enumerate(counts) if count]
         return max(math.hypot(*each) for each in scales), max(sum(each) for each in scales)

@@ -9,6 +9,7 @@ import numpy as np
 
 from sparsemean._types import Counts, Doubles, Floats
 from sparsemean.decoding.decoders import Belief
+from sparsemean.decoding.epoch_error import later_rows
 from sparsemean.decoding.moment_sample import moment_sample
 from sparsemean.decoding.summary import Summary
 from sparsemean.decoding.totals import RoundTotals
@@ -68,7 +69,11 @@ class Estimator:
                 continue
             expected = (self.memory.expected(arrival.node, part.coordinates) for part in parts)
             residuals = (replace(part, values=part.values - b) for part, b in zip(parts, expected, strict=True))
-            totals.add(arrival.weight, residuals, self._class_of(choice, slots), slots)
+            if self.run.epochs is not None and len(parts) == 2:  # past the first draw: nodes are independent of others
+                of_u, of_s = later_rows(choice, len(self.run.shares))
+                totals.add(arrival.weight, residuals, of_u, energies=(of_u, of_s))
+            else:
+                totals.add(arrival.weight, residuals, self._class_of(choice, slots), slots)
         for (choice, slots), batch in batches.items():
             came, sent, rows = zip(*batch, strict=True)
             blend = self.memory.blend([arrival.node for arrival in came])

@@ -177,12 +177,12 @@ class LocalRounds(Rounds):
         self.estimator.fold([arrival for node, arrival in self._queue.items() if node in self.roster.accepted])
         self._empty_queue()
 
-    def deal(self, nodes: Dealt) -> None:
+    def deal(self, terms: Dealt) -> None:
         if self._journal is not None:  # before it is told: nodes will go by it, whatever becomes of this process
             with self._changing(harmless=JournalError):
-                self._journal.deal(self.roster.round, nodes)
+                self._journal.deal(self.roster.round, terms)
         with self._changing():
-            self.roster.deal(nodes)
+            self.roster.deal(terms)
 
     def summary(self) -> Summary:
         """What this range adds to the summary of the open round."""

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from sparsemean._types import Doubles
 from sparsemean.codec import next_basis
+from sparsemean.decoding.summary import Summary
 from sparsemean.errors import ConflictingPayload, OutOfStep, TooFewNodes, WrongPlan, WrongRound
 from sparsemean.payload import Payload
 from sparsemean.results import Receipt
 from sparsemean.run import Run
-from sparsemean.sampling import MAX_SLOTS, Dealt, Plan, dealt_draws, plan_of
+from sparsemean.sampling import MAX_SLOTS, Clock, Dealt, Plan, Slots
 from sparsemean.server.common_scale import next_scale
+from sparsemean.server.epoch_control import EpochControl
+from sparsemean.server.terms import Terms
 from sparsemean.state_tree import Tree, array_in, branch, names_in
 
 
@@ -45,29 +48,6 @@ class Acceptance:
     wanted_scale: float | None = None
 
 
-class _Terms(NamedTuple):
-    """A node's slot, how many there are, and which encoder it must use; None where it has none, or may choose."""
-
-    slot: int | None
-    slots: int
-    choice: int | None
-
-    def plan(self, scale: float | None) -> Plan:
-        return Plan(self.slot, self.slots, None if self.slot is None else scale)
-
-
-NO_SLOT = _Terms(None, 0, None)
-
-
-def _terms(dealt: Dealt) -> dict[str, _Terms]:
-    draws = dealt_draws(dealt)
-    return {
-        node: _Terms(slot, len(draw), choice if len(draws) > 1 else None)
-        for choice, draw in enumerate(draws)
-        for slot, node in enumerate(draw)
-    }
-
-
 class Roster:
     """Acceptances of the open round and the last one, and the last weight and basis of every node heard.
 
@@ -86,14 +66,13 @@ class Roster:
         self.round = round
         self.accepted: dict[str, Acceptance] = {}
         self.known: dict[str, Doubles] = {}  # last weights, those heard longest ago first
-        self.dealt: Dealt | None = None  # slots of the open round, once the server has given any
-        self._terms: dict[str, _Terms] = {}  # of these
+        self.dealt: Dealt | None = None  # in the open round, once the server has given any plan
+        self._terms = Terms()  # of the open round, if any were dealt; else those of the epoch that is on
+        self._control = EpochControl(run) if run.epochs is not None else None
         self._basis: dict[str, int] = {}
         self.scale: float | None = None  # of few-bit values in the open round, once payloads have shown one
         self._closed: dict[str, Acceptance] = {}
-        self._closed_scale: float | None = None
-        self._closed_dealt: Dealt = []
-        self._closed_terms: dict[str, _Terms] = {}
+        self._closed_terms = Terms()
 
     def cohort(self) -> list[str]:
         """Who shares the slots of the open round where nobody says: the run's list of nodes, else all nodes heard."""
@@ -104,22 +83,52 @@ class Roster:
         """Whether the slots of the open round are fixed: some were given, or a payload came that goes by the list."""
         return self.dealt is not None or bool(self.accepted)
 
-    def deal(self, nodes: Dealt) -> None:
-        """Fix the slots of the open round: one for each of these nodes."""
-        self.dealt, self._terms = nodes, _terms(nodes)
+    def next_deal(self, slots: Slots | None) -> Dealt:
+        """What to deal in the open round, where these nodes are asked, or nobody says who is (``cohort``).
+
+        The epoch that is on goes on, unless a node asked now sends by another encoder than that of its slot.
+        """
+        last, control = self._terms, self._control
+        on = control is not None and last.epoch is not None and control.goes_on(last.ratios)
+        if control is not None and on and (slots is None or last.suit(slots)):
+            return control.ratio
+        return self.cohort() if slots is None else slots
+
+    def deal(self, dealt: Dealt) -> None:
+        """Fix what nodes go by in the open round: a slot for each of these, or the epoch goes on with this ratio."""
+        self._terms = self._terms.with_ratio(dealt) if isinstance(dealt, int) else self._first_terms(dealt)
+        self.dealt = dealt
+
+    def _first_terms(self, slots: Slots) -> Terms:
+        return Terms(slots, None if self._control is None else self.round, scale=self.scale)
+
+    def _open_terms(self) -> Terms:
+        return self._first_terms(list(self.run.nodes)) if self.dealt is None else self._terms
+
+    @property
+    def in_epoch(self) -> bool:
+        """Whether an epoch is on, which may go on."""
+        return self._terms.epoch is not None
+
+    def clocks(self) -> tuple[Clock, ...]:
+        """Where the nodes of each encoder are in the epoch, in the open round; empty where there are no epochs."""
+        return () if self._control is None else self._control.clocks(self._open_terms().ratios)
+
+    def learn(self, summary: Summary) -> None:
+        """Learn from the open round, which is about to end, how the epoch is to go on."""
+        if self._control is not None:
+            self._control.learn(summary, self._open_terms().ratios)
 
     def plan(self, node: str, round: int) -> Plan | None:
         """What a payload of this node must follow in the open round or the last one; None where there are no plans."""
         if not self.run.planned:
             return None
         if round != self.round:
-            return self._closed_terms.get(node, NO_SLOT).plan(self._closed_scale)
+            return self._closed_terms.plan(node)
         if self.dealt is None and not self.run.nodes:
             # Or whoever sends first, without a slot, would settle that nobody has one.
             raise WrongPlan(f"round {round} has given no plan yet; encode with plan=server.plan({node!r})")
-        if self.dealt is None:
-            return plan_of(node, self.run.slots, self.scale)
-        return self._terms.get(node, NO_SLOT).plan(self.scale)
+        return self._open_terms().plan(node)
 
     def plans(self, node: str, round: int) -> tuple[Plan, ...]:
         """The plans that a payload of this node may follow: that of ``plan``, and that of the run's list of nodes.
@@ -134,9 +143,10 @@ class Roster:
     def check_choice(self, submission: Submission) -> None:
         """Refuse a payload by another encoder than that whose nodes share out the slots with this one."""
         receipt, payload = submission.receipt, submission.payload
+        if receipt.round == self.round and self.dealt is None:  # one draw, by the run's list
+            return
         terms = self._terms if receipt.round == self.round else self._closed_terms
-        choice = terms.get(receipt.node, NO_SLOT).choice
-        if payload is not None and choice not in (None, payload.choice):
+        if payload is not None and terms.choice(receipt.node) not in (None, payload.choice):
             raise WrongPlan(
                 f"node {receipt.node!r} sends by {self.run.encoders[payload.choice]!r}, and its slot is among those of "
                 f"another encoder; tell server.plans() which encoder it uses, or make its Client with that one"
@@ -216,16 +226,12 @@ class Roster:
         """Close the round, and open the next one."""
         if self.run.in_step:
             self._basis.update({node: accepted.basis for node, accepted in self.accepted.items()})
-        self._closed_scale = self.scale
+        self._closed_terms, self.dealt = self._open_terms(), None
         self.scale = next_scale((accepted.wanted_scale for accepted in self.accepted.values()), self.scale)
-        self._closed, self.accepted = (
-            {node: replace(each, wanted_scale=None) for node, each in self.accepted.items()},
-            {},
-        )
-        if self.dealt is None:
-            self.deal(list(self.run.nodes))
-        self._closed_dealt, self._closed_terms = self.dealt or [], self._terms
-        self.dealt, self._terms = None, {}
+        self._closed = {node: replace(accepted, wanted_scale=None) for node, accepted in self.accepted.items()}
+        self.accepted = {}
+        if self._control is None:  # only an epoch outlives its round
+            self._terms = Terms()
         self.round += 1
 
     def forget(self, node: str) -> None:
@@ -241,7 +247,8 @@ class Roster:
     def state(self) -> dict[str, Tree]:
         """All of it between two rounds."""
         closed = self._closed.values()
-        slots: Any = self._closed_dealt
+        slots: Any = self._closed_terms.slots
+        scales = self._closed_terms.scale, self.scale
         return {
             "round": self.round,
             "known": {"nodes": list(self.known), "weights": self._stacked(self.known)},
@@ -253,7 +260,19 @@ class Roster:
                 "numbers": np.array([(accepted.bytes, accepted.basis) for accepted in closed], np.int64),
             },
             **({"slots": slots} if self.run.planned else {}),
-            **({"scales": np.array([s or 0.0 for s in (self._closed_scale, self.scale)])} if self._scaled else {}),
+            **({} if scales == (None, None) else {"scales": np.array([scale or 0.0 for scale in scales])}),
+            **({} if self._control is None else {"epoch": self._epoch_state(self._control)}),
+        }
+
+    def _epoch_state(self, control: EpochControl) -> Tree:
+        last = self._terms
+        slots: Any = last.slots
+        return {
+            "began": -1 if last.epoch is None else last.epoch,
+            "slots": slots,
+            "ratios": np.frombuffer(last.ratios, np.uint8),
+            "closed": self._closed_terms == last,  # else nobody had a plan in the last round
+            "control": control.state(),
         }
 
     def restore(self, state: Tree) -> None:
@@ -270,22 +289,36 @@ class Roster:
             array_in(closed, "numbers").tolist(),
             strict=True,
         )
-        self.dealt, self._terms = None, {}
         slots: Any = branch(state, "slots") if self.run.planned else []
-        self._closed_dealt, self._closed_terms = slots, _terms(slots)
-        self._closed_scale = self.scale = None
-        if "scales" in (state if isinstance(state, dict) else {}):
-            self._closed_scale, self.scale = (scale or None for scale in array_in(state, "scales").tolist())
-            for scale in (self._closed_scale, self.scale):
-                Plan(0, 1, scale)  # refuses what cannot be a scale
+        before, self.scale = self._scales_in(state)
+        self.dealt, self._terms, self._closed_terms = None, Terms(), Terms(slots, scale=before)
+        self._closed_terms.plan("")  # refuses what is no list of names
+        if self._control is not None:
+            self._restore_epoch(branch(state, "epoch"), self._control)
         self._closed = {
             node: Acceptance(Receipt(node, round - 1, digest), weight, *numbers)
             for node, digest, weight, numbers in rows
         }
 
-    @property
-    def _scaled(self) -> bool:
-        return self._closed_scale is not None or self.scale is not None
+    @staticmethod
+    def _scales_in(state: Tree) -> tuple[float | None, float | None]:
+        """The scales of the last round and of the open one."""
+        if not isinstance(state, dict) or "scales" not in state:
+            return None, None
+        before, now = (scale or None for scale in array_in(state, "scales").tolist())
+        for scale in (before, now):
+            Plan(0, 1, scale=scale)  # refuses what cannot be one
+        return before, now
+
+    def _restore_epoch(self, state: Tree, control: EpochControl) -> None:
+        began, closed = branch(state, "began"), branch(state, "closed")
+        if not isinstance(began, int) or not -1 <= began < self.round:
+            raise ValueError("an epoch begins in a round that is over")
+        slots: Any = branch(state, "slots")
+        self._terms = Terms(slots, None if began < 0 else began, array_in(state, "ratios").tobytes())
+        self._terms.plan("")  # refuses ratios that cannot be, and what is no list of names
+        self._closed_terms = self._terms if closed else Terms(self._closed_terms.slots, self.round - 1)
+        control.restore(state, "control")
 
     def _stacked(self, weights: Mapping[str, Doubles]) -> Doubles:
         return np.array(list(weights.values()), np.float64).reshape(len(weights), len(self.run.blocks))

@@ -82,8 +82,8 @@ class Rounds(ABC):
         """Accept payloads that are no duplicates: all, or none and a ``JournalError``."""
 
     @abstractmethod
-    def deal(self, nodes: Dealt) -> None:
-        """Fix the slots of the open round: one for each of these nodes."""
+    def deal(self, terms: Dealt) -> None:
+        """Fix what nodes go by in the open round; ``Roster.next_deal`` has the terms."""
 
     @abstractmethod
     def prepare(self, kind: Kind) -> Prepared:
@@ -123,7 +123,8 @@ def assessed(roster: Roster, assessment: Assessment, kind: Kind, summary: Summar
     if kind == "skip":
         return Prepared(kind, summary, Quality(), assessment.beliefs(summary), {})
     weights = roster.weights()
-    beliefs, quality = assessment.assess(summary, np.sum(list(weights.values()), axis=0))
+    total = np.sum(list(weights.values()), axis=0)
+    beliefs, quality = assessment.assess(summary, total, roster.clocks())
     return Prepared(kind, summary, quality if roster.scale is None else bounded(quality), beliefs, weights)
 
 
@@ -148,6 +149,7 @@ def concluded(
         warning = assessment.divergence(prepared.quality)
         estimate = _estimate(roster, prepared.quality, *result)
     assessment.learn(prepared.beliefs)
+    roster.learn(prepared.summary)
     forgotten = roster.hear(most_nodes)
     for node in forgotten:
         roster.forget(node)

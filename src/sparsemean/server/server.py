@@ -28,7 +28,7 @@ from sparsemean.inputs import journal_folder, lists_of, node_name, payload_pairs
 from sparsemean.kernels import cores, parallel_map
 from sparsemean.results import Estimate, Receipt
 from sparsemean.run import Run
-from sparsemean.sampling import MAX_SLOTS, Dealt
+from sparsemean.sampling import MAX_SLOTS, Slots
 from sparsemean.server.clip import Clip
 from sparsemean.server.counters import Counters
 from sparsemean.server.group_commit import GroupCommit
@@ -200,7 +200,8 @@ class Server:
         or ``plans`` settles who has a slot in the round: here the nodes that the run lists or, if it lists none, all
         that were heard before, in the first round nobody. Whoever else asks draws independently in this round. Nodes
         that never come again keep their slots idle, which costs balance: ``forget`` them, or ask a cohort with
-        ``plans``. Empty where the scheme needs no plan.
+        ``plans``. With ``Epochs()`` slots are settled when an epoch begins, and stay until the next one does; the plan
+        of every round also says where the epoch is. Empty where the scheme needs no plan.
         """
         return self._plans([node], None)[node]
 
@@ -223,14 +224,14 @@ class Server:
         asked = list(dict.fromkeys(map(node_name, nodes)))
         if self.run.planned and len(asked) > MAX_SLOTS:
             raise InvalidInput(f"a draw has up to {MAX_SLOTS} slots, got {len(asked)} nodes; ask fewer in a round")
-        cohort: Dealt = asked
+        cohort: Slots = asked
         if isinstance(nodes, Mapping) and all(isinstance(each, Encoder | None) for each in nodes.values()):
             choices = {node: 0 if (each := nodes[node]) is None else self.run.choice(each) for node in asked}
             if len(self.run.encoders) > 1:
                 cohort = [[node for node in asked if choices[node] == c] for c in range(len(self.run.encoders))]
         return self._plans(asked, cohort) if asked else {}
 
-    def _plans(self, nodes: Sequence[str], cohort: Dealt | None) -> dict[str, bytes]:
+    def _plans(self, nodes: Sequence[str], cohort: Slots | None) -> dict[str, bytes]:
         run, names = self.run, [node_name(node) for node in nodes]
         if not run.planned:
             return dict.fromkeys(names, b"")
@@ -238,7 +239,7 @@ class Server:
         def planned() -> dict[str, bytes]:
             roster = self._rounds.ready()
             if self._undealt(roster):
-                self._rounds.deal(roster.cohort() if cohort is None else cohort)
+                self._rounds.deal(roster.next_deal(cohort))
             roster = self._rounds.roster
             terms = {node: roster.plan(node, roster.round) for node in names}
             return {node: pack_plan(run, node, roster.round, plan) for node, plan in terms.items() if plan is not None}

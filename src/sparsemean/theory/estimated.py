@@ -126,18 +126,13 @@ def r2_variance(moments: Moments, share: float, xp: ModuleType = np) -> Sums:
 
 
 def shrunk_correlation(
-    moments: Moments,
-    r1: Sums,
-    n: Sums,
-    share: float,
-    xp: ModuleType = np,
-    *,
-    pair_factor: Sums = 1.0,
-    variance: Sums | None = None,
+    moments: Moments, r1: Sums, n: Sums, share: float, xp: ModuleType = np, *, pair_factor: Sums = 1.0
 ) -> Sums:
     """ρ̂/(n − 1), ρ̂ = (R2/R1) · R2²/(R2² + V), V the variance of R2; ρ̂ in (−1, n − 1], 0 where nothing is known.
 
     The factor R2²/(R2² + V) is what a prior with variance R2² would give: a ρ̂ that is mostly noise is worse than none.
+    V is that of independent draws (``r2_variance``).
+
     Parameters
     ----------
     moments : Moments
@@ -152,14 +147,12 @@ def shrunk_correlation(
         ``torch``, where the moments are torch tensors.
     pair_factor : float or array, default 1.0
         κ, as in ``estimated_r1_r2``; where it is 0, nothing is known.
-    variance : float or array, optional
-        V; by default that of independent draws, ``r2_variance``.
 
     >>> shrunk_correlation(Moments.of([[2.0, 0.0], [2.0, 2.0]]), 6.0, 2, 0.5) * 42
     32.0
     """
-    r2, noise = moments.r2, r2_variance(moments, share, xp) if variance is None else variance
-    ratio = _ratio(r2 * _inverse(pair_factor), r1, xp) * _ratio(r2 * r2, r2 * r2 + noise, xp)
+    r2, variance = moments.r2, r2_variance(moments, share, xp)
+    ratio = _ratio(r2 * _inverse(pair_factor), r1, xp) * _ratio(r2 * r2, r2 * r2 + variance, xp)
     others = np.asarray(n) - 1.0
     return _plain(_ratio(xp.clip(ratio, LEAST_RATIO, np.maximum(others, 0.0)), others, xp))
 

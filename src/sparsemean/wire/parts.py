@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 import numpy as np
 
 from sparsemean._types import Floats
 from sparsemean.errors import InvalidInput, MalformedPayload
+from sparsemean.kernels import Sample
 from sparsemean.payload import Layout, Part
 from sparsemean.payload.noise import Levels, Octaves
-from sparsemean.sampling import Key
+from sparsemean.sampling import Drawn, Key
 from sparsemean.wire import coordinates
 from sparsemean.wire.reader import Reader
 from sparsemean.wire.values import FLOAT32, ValueKind, pack_signs, unpack_signs
@@ -17,11 +20,15 @@ from sparsemean.wire.values.stratified import Stratified
 from sparsemean.wire.values.stratified import most_bytes as most_common
 
 
-def pack(part: Part, layout: Layout, dim: int, kind: ValueKind, key: Key) -> bytes:
-    """The bytes of one part: its coordinates where they travel, then its values, rounded by the node's own dither."""
-    own = key.child(layout.part)
+def pack(parts: Sequence[Part], layout: Layout, dim: int, kind: ValueKind, key: Key) -> bytes:
+    """The bytes of one part: its coordinates where they travel, then its values, rounded by the node's own dither.
+
+    It may be several in the payload, one for each class of coordinates, whose values are rounded together.
+    """
+    own, (part, *others) = key.child(layout.part), parts
     if layout.fixed:
-        return _rounding(kind, layout, dim, own).pack(part.values, own)
+        values = np.concatenate([each.values for each in parts]) if others else part.values
+        return _rounding(kind, layout, dim, own).pack(values, own)
     if np.any(np.diff(part.coordinates) <= 0):
         raise InvalidInput("an encoder lists coordinates out of order; sort them, and the values with them")
     listed = coordinates.pack(part.coordinates, dim)
@@ -30,21 +37,35 @@ def pack(part: Part, layout: Layout, dim: int, kind: ValueKind, key: Key) -> byt
     return listed + kind.pack(part.values, own)
 
 
-def unpack(reader: Reader, layout: Layout, dim: int, kind: ValueKind, key: Key) -> Part:
-    """The part that comes next."""
+def unpack(reader: Reader, layout: Layout, dim: int, kind: ValueKind, key: Key) -> tuple[Part, ...]:
+    """The part that comes next; several where its coordinates were drawn with several probabilities."""
     own = key.child(layout.part)
     if layout.fixed:
         if layout.where == "all":
             sent, noise = kind.unpack(reader, layout.count, own)
-            return Part(np.arange(dim), sent, layout.scale, noise)
+            return (Part(np.arange(dim), sent, layout.scale, noise),)
         sent, noise, wanted = _rounding(kind, layout, dim, own).read(reader, layout.count, own)
-        return Part(layout.sample(own, dim), sent, layout.scale, noise, wanted if layout.draw.stratified else None)
+        classes = layout.drawn(own, dim)
+        if len(classes) == 1:
+            suits = wanted if layout.draw.stratified else None
+            return (Part(classes[0].where, sent, layout.scale, noise, suits),)
+        return tuple(_split(classes, sent, noise))
     listed = coordinates.unpack(reader, dim, layout.count)
     if layout.where == "levelled":
         sent, noise = _unpack_levelled(reader, listed.size, kind, own)
     else:
         sent, noise = kind.unpack(reader, listed.size, own)
-    return Part(listed, sent, layout.scale, noise)
+    return (Part(listed, sent, layout.scale, noise),)
+
+
+def _split(classes: Sequence[Drawn], sent: Floats, noise: Levels | Octaves | float) -> Iterator[Part]:
+    begin = 0
+    for each in classes:
+        end = begin + (each.where.k if isinstance(each.where, Sample) else each.where.size)
+        yield Part(
+            each.where, sent[begin:end], each.scale, noise if isinstance(noise, float) else noise.between(begin, end)
+        )
+        begin = end
 
 
 def _rounding(kind: ValueKind, layout: Layout, dim: int, key: Key) -> ValueKind:
@@ -52,7 +73,9 @@ def _rounding(kind: ValueKind, layout: Layout, dim: int, key: Key) -> ValueKind:
     plan = key.plan
     if plan is None or plan.scale is None or not layout.draw.stratified or not isinstance(kind, Dithered):
         return kind
-    return Stratified(kind, plan.scale, layout.sample(key, dim))
+    (drawn,) = layout.drawn(key, dim)
+    assert isinstance(drawn.where, Sample)  # a stratified draw is balanced
+    return Stratified(kind, plan.scale, drawn.where)
 
 
 def sized(layout: Layout, kind: ValueKind) -> bool:

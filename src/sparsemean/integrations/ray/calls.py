@@ -14,7 +14,7 @@ from sparsemean.decoding.summary import Summary
 from sparsemean.integrations.ray.pieces import UNCHANGED, Piece, Sent
 from sparsemean.integrations.ray.round_end import RoundEnd, check_summary, is_whole
 from sparsemean.payload import Payload
-from sparsemean.sampling import Dealt, dealt_draws
+from sparsemean.sampling import Dealt, check_dealt, dealt_draws
 from sparsemean.server.roster import Acceptance, Roster
 
 MOST = (1 << 63) - 1  # what a journal has room for
@@ -111,12 +111,17 @@ def _check_sent(sent: object, whose: str, fixed: bool, most: int, dtype: np.dtyp
         raise sm.MalformedPayload(f"{whose} lists coordinates out of order, or beyond [{lo}, {hi})")
 
 
-def names_dealt(given: Dealt, encoders: int) -> Dealt:
-    """The nodes that have slots: of one draw, or of a draw for each encoder."""
+def terms_dealt(given: Dealt, encoders: int, in_epoch: bool) -> Dealt:
+    """The nodes that have slots, of one draw or one for each encoder; or, ``in_epoch``, the next ratio."""
     try:
-        draws = dealt_draws(given)
+        check_dealt(given)
     except ValueError as wrong:
         raise sm.InvalidInput(f"slots are dealt to a list of names, each once; got {given!r:.100}: {wrong}") from None
+    if isinstance(given, int):
+        if not in_epoch:
+            raise sm.InvalidInput(f"no epoch is on that could go on by the ratio {given}; deal slots to nodes first")
+        return given
+    draws = dealt_draws(given)
     if not all(name for draw in draws for name in draw) or len(draws) not in (1, encoders):
         raise sm.InvalidInput(f"slots are dealt to named nodes, of all encoders or of each; got {given!r:.100}")
     return given

@@ -9,11 +9,11 @@ from itertools import pairwise
 import numpy as np
 
 import sparsemean as sm
-from sparsemean._types import Array
+from sparsemean._types import Array, Ints
 from sparsemean.journal.written_tree import read_tree, written
 from sparsemean.kernels.sample import Sample, places_of
 from sparsemean.payload import Layout, Levels, Part, Payload
-from sparsemean.sampling import Plan, sample_between
+from sparsemean.sampling import Key, Plan, sample_between
 from sparsemean.server.local import Entry
 from sparsemean.server.roster import Acceptance
 from sparsemean.state_tree import Tree, array_in, branch
@@ -59,17 +59,16 @@ class Piece:
         if self.choice == UNCHANGED:
             return None
         receipt = self.acceptance.receipt
+        key = run.key(receipt.node, receipt.round, self.plan)
         parts = []
         for layout, sent in zip(run.layouts[self.choice], self.sent, strict=True):
-            if layout.where == "all":
-                at = np.arange(hi - lo)
-            elif sent.at is not None:
-                at = sent.at - lo
-            else:
-                key = run.key(receipt.node, receipt.round, self.plan).child(layout.part)
-                at = sample_between(layout.sample(key, run.dim), lo, hi)[0] - lo
-            noise = sent.noise if isinstance(sent.noise, float) else Levels(np.array(sent.noise), 1, sent.noise.size)
-            parts.append(Part(at, np.array(sent.values), layout.scale, noise))
+            begin, classes = 0, _classes(layout, key.child(layout.part), run.dim, sent, lo, hi)
+            for i, (at, scale) in enumerate(classes):
+                end = begin + at.size if i < len(classes) - 1 else sent.values.size
+                here, noise = slice(begin, end), sent.noise
+                few = noise if isinstance(noise, float) else Levels(np.array(noise[here]), 1, end - begin)
+                parts.append(Part(at, np.array(sent.values[here]), scale, few))
+                begin = end
         return Payload(tuple(parts), self.choice, 0 if self.plan is None else self.plan.slots)
 
     def record(self, after: int) -> tuple[str, bytes, bytes]:
@@ -81,7 +80,9 @@ class Piece:
         if self.acceptance.wanted_scale is not None:
             tree["wanted"] = np.array(self.acceptance.wanted_scale)
         if self.plan is not None:
-            tree["plan"] = np.array([-1 if self.plan.slot is None else self.plan.slot, self.plan.slots], np.int64)
+            slot, epoch = self.plan.slot, self.plan.epoch
+            clock = () if epoch is None else (epoch, *self.plan.ratios)
+            tree["plan"] = np.array([-1 if slot is None else slot, self.plan.slots, *clock], np.int64)
         return receipt.node, self.acceptance.weight.tobytes(), b"".join(written(tree))
 
     @staticmethod
@@ -95,8 +96,8 @@ class Piece:
         parts = tuple(Sent(each["values"], each["noise"], each["at"]) for each in found)  # type: ignore[arg-type]
         plan = None
         if isinstance(tree, dict) and "plan" in tree:
-            slot, slots = array_in(tree, "plan").tolist()
-            plan = Plan(None if slot < 0 else slot, slots)
+            slot, slots, *clock = array_in(tree, "plan").tolist()
+            plan = Plan(None if slot < 0 else slot, slots, clock[0] if clock else None, bytes(clock[1:]))
         wanted = float(array_in(tree, "wanted")) if isinstance(tree, dict) and "wanted" in tree else None
         acceptance = Acceptance(receipt, np.frombuffer(weight), size, basis, wanted)
         return Piece(acceptance, bool(afresh), choice, parts, plan), after
@@ -108,11 +109,45 @@ def pieces(run: sm.Run, bounds: Sequence[int], entry: Entry, plan: Plan | None) 
     plan = None if plan is None else replace(plan, scale=None)
     if payload is None:
         return [Piece(acceptance, afresh, UNCHANGED, (), plan)] * (len(bounds) - 1)
-    cut = [_cut(part, layout, bounds) for part, layout in zip(payload.parts, run.layouts[payload.choice], strict=True)]
+    layouts = run.layouts[payload.choice]
+    together = [payload.parts] if len(layouts) == 1 else [(part,) for part in payload.parts]
+    cut = [_joined([_cut(p, layout, bounds) for p in parts]) for parts, layout in zip(together, layouts, strict=True)]
     return [Piece(acceptance, afresh, payload.choice, sent, plan) for sent in zip(*cut, strict=True)]
 
 
+def _classes(layout: Layout, key: Key, dim: int, sent: Sent, lo: int, hi: int) -> list[tuple[Ints, float]]:
+    """The coordinates of a part in [lo, hi), from lo on, and their scale: by classes, where they were drawn so."""
+    if layout.where == "all":
+        return [(np.arange(hi - lo), layout.scale)]
+    if sent.at is not None:
+        return [(sent.at - lo, layout.scale)]
+    first, *others = layout.drawn(key, dim)
+    if isinstance(first.where, Sample):
+        return [(sample_between(first.where, lo, hi)[0] - lo, layout.scale)]
+    every = ((each.where, each.scale) for each in (first, *others) if not isinstance(each.where, Sample))
+    return [(at[(lo <= at) & (at < hi)] - lo, scale) for at, scale in every]
+
+
+def _joined(classes: Sequence[Iterator[Sent]]) -> Iterator[Sent]:
+    """What travels together of a part, range by range: the values of each class of coordinates, one after another."""
+    for first, *others in zip(*classes, strict=True):
+        if not others:
+            yield first
+            continue
+        values = np.concatenate([first.values, *(each.values for each in others)])
+        noise = first.noise
+        if not isinstance(noise, float):
+            noise = np.concatenate([noise, *(np.asarray(each.noise) for each in others)])
+        yield Sent(values, noise, None)
+
+
 def _cut(part: Part, layout: Layout, bounds: Sequence[int]) -> Iterator[Sent]:
+    if layout.where == "seeded" and isinstance(part.where, np.ndarray):  # in the order of tiles, not within them
+        for lo, hi in pairwise(bounds):
+            within = (lo <= part.where) & (part.where < hi)
+            noise = part.noise if isinstance(part.noise, float) else np.asarray(part.noise)[within]
+            yield Sent(part.values[within], noise, None)
+        return
     if layout.where == "all":
         ends = list(bounds)
     elif isinstance(part.where, Sample):

@@ -18,7 +18,7 @@ from sparsemean.integrations.ray.calls import MOST, check_acceptance
 from sparsemean.integrations.ray.round_end import RoundEnd, Status, check_summary, is_whole
 from sparsemean.integrations.ray.usage import Usage
 from sparsemean.memory import Nothing
-from sparsemean.sampling import Dealt, dealt_draws
+from sparsemean.sampling import Dealt, check_dealt
 from sparsemean.server.roster import Acceptance
 from sparsemean.state_tree import Tree
 
@@ -131,12 +131,12 @@ def ending(reply: object, like: Summary) -> RoundEnd | None:
 
 
 def roll(reply: object, round: int, blocks: int) -> tuple[Tree, list[Acceptance], Dealt | None]:
-    """All that is known but for coordinates, who came in the open round, and who has a slot in it, if that is fixed."""
+    """All that is known but for coordinates, who came in the open round, and its terms, if these are fixed."""
     if not isinstance(reply, tuple) or len(reply) != 3 or not isinstance(reply[1], list):
         raise ValueError(f"{_named(reply)}, no roll")
     state, accepted, dealt = reply
     if dealt is not None:
-        dealt_draws(dealt)
+        check_dealt(dealt)
     if not isinstance(state, dict) or state.get("round") != round or isinstance(state["round"], bool):
         raise ValueError(f"a roll that is not of round {round}")
     for each in accepted:

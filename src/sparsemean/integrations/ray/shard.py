@@ -13,10 +13,10 @@ from sparsemean.integrations.ray.calls import (
     check_end,
     check_end_summary,
     check_same,
-    names_dealt,
     opened,
     opened_piece,
     pieces_in,
+    terms_dealt,
 )
 from sparsemean.integrations.ray.pieces import Piece
 from sparsemean.integrations.ray.ranges import Sharding, ShardLost
@@ -57,11 +57,10 @@ class Shard:
         return Status(rounds.roster.round, self._sequence, self._before, rounds.node_bytes[0])
 
     def roll(self) -> tuple[Tree, list[Acceptance], Dealt | None]:
-        """What the front has forgotten: all that is known but for coordinates, who came, and who has a slot."""
+        """What the front has forgotten: all that is known but for coordinates, who came, and by which terms."""
         rounds = self._ready()
         state: Tree = {**rounds.roster.state(), **rounds.assessment.state(), "memory": None}
-        dealt = rounds.roster.dealt
-        return state, list(rounds.roster.accepted.values()), dealt
+        return state, list(rounds.roster.accepted.values()), rounds.roster.dealt
 
     def accept(self, after: int, round: int, pieces: Sequence[Piece]) -> None:
         """Count the pieces, all or none; with a journal they are safe then."""
@@ -88,16 +87,17 @@ class Shard:
             rounds.forget(node)
             self._changed(after, 1)
 
-    def deal(self, after: int, round: int, nodes: Dealt) -> None:
-        """Fix the slots of the open round."""
-        rounds, names = self._ready(), names_dealt(nodes, len(self._sharding.run.encoders))
+    def deal(self, after: int, round: int, terms: Dealt) -> None:
+        """Fix what nodes go by in the open round."""
+        rounds = self._ready()
+        given = terms_dealt(terms, len(self._sharding.run.encoders), rounds.roster.in_epoch)
         if not self._due(after, 1):
-            if rounds.roster.dealt != names:
-                raise sm.InvalidInput(f"the slots of round {round!r} were dealt to other nodes")
+            if rounds.roster.dealt != given:
+                raise sm.InvalidInput(f"the slots of round {round!r} were dealt to other nodes, or with another ratio")
             return
         if round != rounds.roster.round or rounds.roster.begun or not self._sharding.run.planned:
             raise sm.InvalidInput(f"slots cannot be dealt in round {round!r}; {rounds.roster.round} is open")
-        rounds.deal(names)
+        rounds.deal(given)
         self._changed(after, 1)
 
     def summary(self, after: int) -> Summary:

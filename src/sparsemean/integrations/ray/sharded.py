@@ -94,10 +94,10 @@ class ShardedRounds(Rounds):
             for entry in entries:
                 self.roster.accepted[entry.acceptance.receipt.node] = entry.acceptance
 
-    def deal(self, nodes: Dealt) -> None:
+    def deal(self, terms: Dealt) -> None:
         with self._asking() as shards:
-            shards.deal(self.roster.round, nodes)
-            self.roster.deal(nodes)
+            shards.deal(self.roster.round, terms)
+            self.roster.deal(terms)
 
     def prepare(self, kind: Kind) -> Prepared:
         with self._asking() as shards:

@@ -114,9 +114,9 @@ class Shards:
         """Drop all that is remembered of a node."""
         self._change("forget", [(self.sequence, round, node)] * len(self.actors), 1)
 
-    def deal(self, round: int, nodes: Dealt) -> None:
-        """Fix the slots of the open round."""
-        self._change("deal", [(self.sequence, round, nodes)] * len(self.actors), 1)
+    def deal(self, round: int, terms: Dealt) -> None:
+        """Fix what nodes go by in the open round."""
+        self._change("deal", [(self.sequence, round, terms)] * len(self.actors), 1)
 
     def _change(self, method: str, arguments: Sequence[tuple[Any, ...]], records: int) -> None:
         self._under_way = records

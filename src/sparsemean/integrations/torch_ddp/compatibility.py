@@ -42,6 +42,10 @@ def check_scheme(scheme: Scheme) -> None:
             "the DDP hook serves RandK and Identity, whose coordinates every rank can draw again, "
             f"not {scheme.encoder!r}; use RandK"
         )
+    if scheme.encoder.facts.epochs:
+        raise IncompatibleScheme(
+            "the DDP hook has no server to plan epochs; use RandK(k, draw=Balanced()), whose slots are the ranks"
+        )
     if type(scheme.decoder) not in (Mean, Spatial):
         raise IncompatibleScheme(f"the DDP hook decodes with Mean or Spatial, not {scheme.decoder!r}")
     if isinstance(scheme.decoder, Spatial) and callable(scheme.decoder.weighting):

@@ -14,7 +14,9 @@ from sparsemean.integrations.torch_ddp.innovations import Innovations
 from sparsemean.integrations.torch_ddp.memory import memory_for
 from sparsemean.integrations.torch_ddp.sums import total
 from sparsemean.integrations.torch_ddp.values import KINDS
-from sparsemean.sampling import Plan, stream_of
+from sparsemean.kernels import Sample
+from sparsemean.payload import Layout
+from sparsemean.sampling import Key, Plan, stream_of
 from sparsemean.wire.values.dither import LABEL as DITHER
 
 
@@ -83,8 +85,14 @@ def coordinates_of(run: Run, ranks: range, n: int, step: int, device: torch.devi
         return torch.arange(run.dim, device=device).expand(len(ranks), -1)
     keys = [run.key(str(rank), step, Plan(rank, n) if run.planned else None) for rank in ranks]
     if layout.where == "shared":
-        return coordinates([layout.sample(keys[0], run.dim)], device).expand(len(keys), -1)
-    return coordinates([layout.sample(key, run.dim) for key in keys], device)
+        return coordinates([_sample(layout, keys[0], run.dim)], device).expand(len(keys), -1)
+    return coordinates([_sample(layout, key, run.dim) for key in keys], device)
+
+
+def _sample(layout: Layout, key: Key, dim: int) -> Sample:
+    ((where, *_),) = layout.drawn(key, dim)
+    assert isinstance(where, Sample)  # a State refuses other draws
+    return where
 
 
 class ReducedSample(Exchange):

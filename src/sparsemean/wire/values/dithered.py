@@ -105,15 +105,10 @@ class Dithered(ValueKind):
         return values, Levels(steps * steps / 12.0, GROUP, count)
 
     def read(self, reader: Reader, count: int, key: Key) -> Read:
-        """The same with a scale that would suit the sender: the median of its own, and less the fewer bits there are.
-
-        A few values may lie beyond the common codes (``Stratified``); L/(L + 1) is where about one of 256 normal values
-        would.
-        """
+        """The same with a scale that would suit the sender: the median of its own."""
         values, noise = self.unpack(reader, count, key)
-        levels = 1 << self.bits
-        own = np.sort(np.sqrt(12.0 * noise.levels)) * (levels - 1) / 2
-        return Read(values, noise, float(own[own.size // 2]) * levels / (levels + 1) if own.size else 0.0)
+        own = np.sort(np.sqrt(12.0 * noise.levels)) * ((1 << self.bits) - 1) / 2
+        return Read(values, noise, float(own[own.size // 2]) if own.size else 0.0)
 
 
 def own_scales(values: Floats) -> Doubles:

@@ -50,6 +50,7 @@ _LISTED = {
     "rand-k-hybrid": Style("Hybrid memory", "#3b1369", "#7b4ae4", "hexagon"),
     "rand-k-balanced": Style("Balanced draws", "#28a000", "#a8e000", "pentagon"),
     "rand-k-balanced-hybrid": Style("Balanced draws, hybrid memory", "#9000e8", "#e860ff", "pentagon-open"),
+    "rand-k-epochs-hybrid": Style("Epochs, hybrid memory", "#0e7490", "#67e8f9", "star"),
     "rand-k-hybrid-shrunk": Style("Hybrid memory, shrunk", "#3b1369", "#7b4ae4", "hexagon-open", "dot"),
     "rand-k-balanced-hybrid-shrunk": Style(
         "Balanced draws, hybrid memory, shrunk", "#9000e8", "#e860ff", "hexagon-open", "dot"
