@@ -8,26 +8,27 @@ A file that exists is never written again. Where today's code would write other 
 version has to change and the new frames go to a folder of their own; the old ones stay.
 
 Each ``<name>.bin`` is one frame; ``<name>.json`` beside it says how it came about: the run, the node, the round, the
-vectors of that round and of the rounds delivered before it (the last one is the frame's), and the vector that the
-frame decodes to, null where it says "unchanged".
+vectors of that round and of the rounds delivered before it (the last one is the frame's), the scale of the plan where
+it has one, and the vector that the frame decodes to, null where it says "unchanged".
 """
 
 from __future__ import annotations
 
 import json
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import sparsemean as sm
 from sparsemean import codec
+from sparsemean.sampling import Plan
 
 FOLDER = Path(__file__).parent.parent / "tests" / "golden" / "wire"
 DIM, K, SEED = 100, 10, (1 << 63) + 11
 NODE, ROUND = "Göteborg 7", 5
 SLOTS = ("Malmö", NODE, "Lund", "Kiruna")  # of runs whose nodes need one
-FEW_BITS = ("float16", "bfloat16", "int8", "int4", "1-bit")
+FEW_BITS = ("float16", "bfloat16", "int8", "int4", "2-bit", "1-bit")
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,7 @@ class Case:
 
     run: sm.Run
     vectors: list[list[float]]
+    scale: float | None = None  # of the plan, which a server would have learnt
 
     @property
     def first_round(self) -> int:
@@ -97,6 +99,10 @@ def cases() -> dict[str, Case]:
     made["rand-k-balanced-int8"] = Case(
         sm.Run(sm.Scheme(balanced, values="int8"), DIM, SEED, nodes=SLOTS), [vector(ROUND)]
     )
+    most = sm.RandK(3 * DIM // 4, draw=sm.Balanced())  # three senders for each coordinate; some values beyond the codes
+    for values, scale in (("int8", 6.0), ("int4", 6.0), ("2-bit", 32.0), ("1-bit", 32.0)):  # int8: its own is chosen
+        run = sm.Run(sm.Scheme(most, values=values), DIM, SEED, nodes=SLOTS)
+        made[f"rand-k-balanced-{values}-scale"] = Case(run, [vector(ROUND)], scale=scale)
     made["diana-balanced"] = Case(
         sm.Run(sm.Scheme(sm.Difference(balanced), memory=sm.Offset()), DIM, SEED, nodes=SLOTS),
         [vector(round) for round in range(ROUND - 2, ROUND + 1)],
@@ -110,12 +116,20 @@ def cases() -> dict[str, Case]:
 
 def golden(case: Case) -> tuple[bytes, list[float] | None]:
     """The frame of the last vector, the others having been delivered, and what it decodes to."""
+    plan = case.run.listed_plan(NODE, ROUND) if case.run.planned else None
+    if plan is not None and case.scale is not None:
+        plan = replace(plan, scale=case.scale)
+        told = codec.pack_plan(case.run, NODE, ROUND, plan)
+        return _decoded(case, sm.Client(case.run, NODE).encode(case.vectors[-1], ROUND, told), plan)
     client, server = sm.Client(case.run, NODE), sm.Server(case.run, round=case.first_round)
     for sent in case.vectors:
         blob = client.encode(sent, server.round)
         client.delivered(server.accept(NODE, blob))
         server.skip_round()
-    plan = case.run.listed_plan(NODE, ROUND) if case.run.planned else None
+    return _decoded(case, blob, plan)
+
+
+def _decoded(case: Case, blob: bytes, plan: Plan | None) -> tuple[bytes, list[float] | None]:
     payload = codec.read_payload(case.run, NODE, *codec.open_frame(case.run, NODE, blob), plan)
     return blob, None if payload is None else payload.dense(case.run.dim).tolist()
 
@@ -133,7 +147,8 @@ def main() -> None:
             continue
         blob, decoded = golden(case)
         story = {"run": json.loads(case.run.to_json()), "node": NODE, "round": ROUND}
-        text = {**story, "vectors": case.vectors, "decoded": decoded}
+        scale = {} if case.scale is None else {"scale": case.scale}
+        text = {**story, **scale, "vectors": case.vectors, "decoded": decoded}
         with text_file.open("x", encoding="utf-8") as file:
             # One line for each list of numbers keeps differences readable.
             lines = (f"{json.dumps(key)}: {json.dumps(value, ensure_ascii=False)}" for key, value in text.items())

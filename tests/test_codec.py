@@ -128,7 +128,7 @@ def test_a_frame_that_is_not_of_this_run_and_node_is_not_opened(at, new, error, 
         codec.open_frame(run, "a", reseal(blob, {at: new}))
 
 
-@pytest.mark.parametrize("values", ["float16", "bfloat16", "int8", "int4", "1-bit"])
+@pytest.mark.parametrize("values", ["float16", "bfloat16", "int8", "int4", "2-bit", "1-bit"])
 @pytest.mark.parametrize("name", ["identity", "rand-k", "top-k", "wangni", "induced", "diana", "lag"])
 def test_few_bits_are_drawn_from_the_key_of_node_and_round(name, values):
     run = sm.Run(scheme_named(name, values=values), dim=8, seed=1)

@@ -22,7 +22,7 @@ from sparsemean.wire.values import KINDS
 Z = 4.5
 NODES, DIM, K, SEEDS = 6, 40, 10, 60
 FEW_BITS = [name for name, kind in KINDS.items() if not kind.exact]
-DITHERED = ["int8", "int4", "1-bit"]
+DITHERED = ["int8", "int4", "2-bit", "1-bit"]
 NAMES = [f"node-{i}" for i in range(NODES)]
 
 
@@ -132,7 +132,7 @@ def test_for_whole_vectors_rounding_is_all_there_is_and_known_beforehand(values:
     vectors, _ = vectors_and_weights(CASES["identity"])
     largest = np.abs(vectors).max(axis=1)
     unit = 2.0 ** (np.floor(np.log2(largest)) - 7)
-    steps = 2 * np.ceil(largest / unit) * unit / (2 ** {"int8": 8, "int4": 4, "1-bit": 1}[values] - 1)
+    steps = 2 * np.ceil(largest / unit) * unit / (2 ** {"int8": 8, "int4": 4, "2-bit": 2, "1-bit": 1}[values] - 1)
     found = estimate(CASES["identity"], values, seed=1)
     assert found.rounding == pytest.approx(DIM * np.sum(steps**2) / 12 / NODES**2, rel=1e-12)
     assert (found.error, found.error_se) == pytest.approx((found.rounding, 0.0), rel=1e-14)
@@ -148,7 +148,8 @@ def test_fewer_bits_add_more() -> None:
     added = [estimate(CASES["max"], values, seed=0).rounding or 0.0 for values in ("float16", "bfloat16", *DITHERED)]
     assert all(0 < less < more for less, more in itertools.pairwise(added))
     assert added[3] / added[2] == pytest.approx(17**2)
-    assert added[4] / added[2] == pytest.approx(255**2)
+    assert added[4] / added[2] == pytest.approx(85**2)
+    assert added[5] / added[2] == pytest.approx(255**2)
 
 
 @pytest.mark.parametrize("name", ["top-k", "wangni", "induced", "error-feedback-top-k", "lag"])

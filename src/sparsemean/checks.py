@@ -10,6 +10,7 @@ bounds are wide enough (|z| < ``Z``, or Bonferroni over coordinates) that a corr
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -111,6 +112,15 @@ def check_encoder(encoder: Encoder, dim: int, trials: int = 2000) -> None:
         _require(errors.mean() <= bound + slack, f"mean error {errors.mean():.4g} exceeds ω‖x‖² = {bound:.4g}")
 
 
+def _check_common_scale(client: Client, vector: Doubles, plan: Plan) -> None:
+    """By whatever scale of a plan: bytes that are no longer than announced, and come back."""
+    for power in (-20, 0, 2, 20):
+        scaled, run = replace(plan, scale=2.0**power), client.run
+        blob = Client(run, client.node, client.encoder).encode(vector, 5, codec.pack_plan(run, client.node, 5, scaled))
+        _require(len(blob) <= run.payload_bytes, f"{len(blob)} bytes where payload_bytes says {run.payload_bytes}")
+        codec.read_payload(run, client.node, *codec.open_frame(run, client.node, blob), scaled)
+
+
 def check_bytes(scheme: Scheme, vectors: Doubles) -> None:
     """Bytes come back as the payload, have the announced length, and depend on nothing but vector, round and node."""
     run = _run(scheme, vectors, seed=3)
@@ -122,6 +132,8 @@ def check_bytes(scheme: Scheme, vectors: Doubles) -> None:
         exact = len(blob) == run.payload_bytes if run.payload_fixed else len(blob) <= run.payload_bytes
         _require(exact, f"{len(blob)} bytes where payload_bytes says {run.payload_bytes}")
         payload, plan = _decoded(run, client.node, blob), _plan(run, client.node, 5)
+        if run.common_scale and plan is not None and plan.slot is not None:
+            _check_common_scale(client, vector, plan)
         if run.value_kind.exact:
             again = codec.pack(run, client.node, 5, payload, plan=plan)
             _require(again == blob, "unpacking and packing again changes the bytes")

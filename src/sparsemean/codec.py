@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 
 from sparsemean.errors import ForeignPayload, MalformedPayload, WrongPlan
 from sparsemean.payload import Payload
@@ -69,15 +70,17 @@ def _bound_to(run: Run, node: str, round: int) -> bytes:
     return run.run_digest + node_digest(node) + round.to_bytes(8, "little")
 
 
-def check_plan(run: Run, node: str, header: Header, plan: Plan) -> None:
-    """Refuse a frame that follows another plan than this one."""
-    implied = implied_header(run, node, header.round, plan)
-    if (header.slot, header.plan) != (implied.slot, implied.plan):
-        slot = "none" if header.slot == wire_plan.NO_SLOT else header.slot
-        raise WrongPlan(
-            f"the payload of node {node!r} follows another plan (slot {slot}) than the one for round {header.round} "
-            f"({plan}); encode with plan=server.plan({node!r}) of this round, or with the server's list of nodes"
-        )
+def followed_plan(run: Run, node: str, header: Header, plans: Sequence[Plan]) -> Plan:
+    """Which of these plans a frame follows; refused where it is none of them."""
+    for plan in plans:
+        implied = implied_header(run, node, header.round, plan)
+        if (header.slot, header.plan) == (implied.slot, implied.plan):
+            return plan
+    slot = "none" if header.slot == wire_plan.NO_SLOT else header.slot
+    raise WrongPlan(
+        f"the payload of node {node!r} follows another plan (slot {slot}) than the one for round {header.round} "
+        f"({plans[0]}); encode with plan=server.plan({node!r}) of this round, or with the server's list of nodes"
+    )
 
 
 def open_frame(run: Run, node: str, blob: bytes | memoryview) -> tuple[Header, memoryview]:
@@ -115,7 +118,8 @@ def read_payload(run: Run, node: str, header: Header, body: memoryview, plan: Pl
     key = run.key(node, header.round, plan)
     read = tuple(part for layout in layouts for part in parts.unpack(reader, layout, run.dim, kind, key))
     reader.finish()
-    return Payload(read, choice, 0 if plan is None else plan.slots)
+    wanted = [part.wanted_scale for part in read if part.wanted_scale is not None]
+    return Payload(read, choice, 0 if plan is None else plan.slots, max(wanted, default=None))
 
 
 def next_basis(basis: int, blob: bytes) -> int:

@@ -16,13 +16,13 @@ import numpy as np
 from sparsemean import decoding, encoders, memory, sampling
 from sparsemean._types import Ints
 from sparsemean.encoders import Encoder, RandK
-from sparsemean.encoders.base import LATER
 from sparsemean.encoders.size import Half
 from sparsemean.errors import InvalidInput, SparseMeanError
 from sparsemean.inputs import node_name
 from sparsemean.kernels import Sample
 from sparsemean.payload import Layout
 from sparsemean.payload.blocks import Blocks
+from sparsemean.sampling.draws import LATER
 from sparsemean.sampling.plan import MAX_SLOTS, plan_of
 from sparsemean.schemes import Scheme
 from sparsemean.theory.arguments import shown, whole
@@ -124,6 +124,11 @@ class Run:
         return draw if isinstance(draw, sampling.Epochs) else None
 
     @property
+    def common_scale(self) -> bool:
+        """Whether plans may have a scale, by which payloads then vary in length."""
+        return any(not parts.sized(layout, self.value_kind) for each in self.layouts for layout in each if layout.fixed)
+
+    @property
     def frame_version(self) -> int:
         """The version of its frames."""
         return frame.PLANNED if self.planned else frame.PLAIN
@@ -215,7 +220,7 @@ class Run:
     def payload_fixed(self) -> bool:
         """Whether every payload has exactly ``payload_bytes`` bytes."""
         same = len(set(self._most_bytes)) == 1 and not self.scheme.encoder.facts.skips
-        return same and all(layout.fixed for each in self.layouts for layout in each)
+        return same and all(parts.sized(layout, self.value_kind) for each in self.layouts for layout in each)
 
     def key(self, node: str, round: int, plan: sampling.Plan | None = None) -> sampling.Key:
         """The key from which this node's randomness in this round is derived, with its plan where it has one."""

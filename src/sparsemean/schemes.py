@@ -43,7 +43,7 @@ class Scheme:
     memory : Memory, optional
         What the server expects of a node before it hears from it; by default 0.
     values : str, default "float32"
-        How a value travels: "float64", "float32", "float16", "bfloat16", "int8", "int4" or "1-bit".
+        How a value travels: "float64", "float32", "float16", "bfloat16", "int8", "int4", "2-bit" or "1-bit".
 
     Members that cannot be right together are refused:
 

@@ -82,6 +82,7 @@ SCHEMES = {
     "temporal avg int4": sm.Scheme(sm.RandK(0.2), sm.Spatial("avg"), sm.PerNode(), values="int4"),
     "stable": sm.named("rand-k-temporal-shared-stable", k=0.2),
     "hybrid": sm.named("rand-k-hybrid", k=0.3),
+    "spatial 2-bit": sm.named("rand-k-spatial-avg", k=0.3, values="2-bit"),
     "hybrid 1-bit": sm.named("rand-k-hybrid", k=0.3, values="1-bit"),
     "balanced": sm.named("rand-k-balanced", k=0.2),  # where ranks never send the same coordinate
     "balanced learned": sm.named("rand-k-balanced", k=0.6),

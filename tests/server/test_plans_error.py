@@ -75,7 +75,8 @@ def test_with_values_of_few_bits_the_error_that_is_said_stays_right(k: int, slot
     """Four nodes, of which all or three have a slot, 300 rounds: |z| < 4.5; most of the error is that of rounding."""
     rng = np.random.default_rng(6)
     vectors = rng.normal(size=20) + 0.1 * rng.normal(size=(4, 20))
-    run = sm.Run(sm.Scheme(sm.RandK(k, draw=sm.Balanced()), sm.Spatial("avg"), values="1-bit"), 20, seed=8)
+    draw = sm.Balanced(common_scale=False)
+    run = sm.Run(sm.Scheme(sm.RandK(k, draw=draw), sm.Spatial("avg"), values="1-bit"), 20, seed=8)
     server, names, off, rounding, errors = sm.Server(run), list("abcd"), [], [], []
     for _ in range(300):
         plans = {**server.plans(names[:slotted]), **server.plans(names[slotted:])}
@@ -89,6 +90,27 @@ def test_with_values_of_few_bits_the_error_that_is_said_stays_right(k: int, slot
         errors.append(estimate.error)
     assert abs(np.mean(off)) < 4.5 * np.std(off, ddof=1) / np.sqrt(len(off))
     assert np.mean(rounding) > 0.5 * np.mean(errors)
+
+
+def test_where_nodes_share_out_their_dither_the_error_is_a_bound() -> None:
+    """Six nodes alike, one bit: from the second round on the error is well below what is said, 200 rounds, z > 4.5."""
+    rng = np.random.default_rng(6)
+    vectors = rng.normal(size=40) + 0.02 * rng.normal(size=(6, 40))
+    run = sm.Run(sm.Scheme(sm.RandK(20, draw=sm.Balanced()), values="1-bit"), 40, seed=8)
+    said = sm.simulate(run, np.broadcast_to(vectors, (200, *vectors.shape)))
+    assert not said[0].error_is_bound
+    assert all(each.error_is_bound and (each.error_se, each.actual_error) == (None, None) for each in said[1:])
+    off = [np.sum((each.mean - vectors.mean(axis=0)) ** 2) - (each.error or 0.0) for each in said[1:]]
+    assert np.mean(off) < -4.5 * np.std(off, ddof=1) / np.sqrt(len(off))
+
+
+def test_where_rounding_is_a_small_part_of_the_error_it_is_no_bound() -> None:
+    vectors = np.random.default_rng(6).normal(size=(2, 6, 40))
+    run = sm.Run(sm.Scheme(sm.RandK(20, draw=sm.Balanced()), values="int8"), 40, seed=8)
+    _, said = sm.simulate(run, vectors)
+    assert not said.error_is_bound
+    assert said.error_se is not None
+    assert 0.0 < (said.rounding or 0.0) < 0.05 * (said.error or 0.0)
 
 
 def test_where_no_two_nodes_meet_the_error_is_a_bound_in_long_vectors_too() -> None:

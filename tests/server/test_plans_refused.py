@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -67,6 +68,10 @@ class Standing:
         basis = struct.unpack_from("<I", self.blobs[node], 56)[0]
         return codec.pack(self.run, node, round, payload, basis, plan)
 
+    def plan_of_b(self, round: int = 2) -> Plan:
+        """What the server asked of b in this round or the last one, scale and all."""
+        return codec.unpack_plan(self.run, "b", round, (self.told if round == 2 else self.before)["b"])
+
     def refuse(self, node: str, blob: bytes, error: type[sm.PayloadError], words: str) -> None:
         with pytest.raises(error, match=words):
             self.server.accept(node, blob)
@@ -104,27 +109,34 @@ def test_a_client_refuses_the_plan_of_another_node_round_or_run(standing: Standi
 def test_the_slot_of_another_node_is_refused_however_well_it_is_forged(standing: Standing) -> None:
     for plan in (Plan(0, 3), Plan(2, 3), Plan(1, 2), Plan(1, 4), Plan(0, 1), Plan()):
         standing.refuse("b", standing.made("b", plan), sm.WrongPlan, r"plan=server.plan\('b'\)")
-    assert standing.made("b", Plan(1, 3))[:60] == standing.blobs["b"][:60]
+    plan = standing.plan_of_b()
+    for scale in () if plan.scale is None else (plan.scale / 2, 2.0**126, 2.0**-133):
+        standing.refuse("b", standing.made("b", replace(plan, scale=scale)), sm.WrongPlan, "another plan")
+    same = slice(0, 48) if plan.scale is not None else slice(0, 60)  # what was rounded already is not rounded alike
+    assert (plan.slot, plan.slots) == (1, 3)
+    assert standing.made("b", plan)[same] == standing.blobs["b"][same]
 
 
 def test_another_slot_or_tag_in_the_header_is_refused_though_the_checksum_fits(standing: Standing) -> None:
     good, told = standing.blobs["b"], standing.told
     for slot in (0, 2, 3, 2**20, 2**32 - 1):
         standing.refuse("b", resealed(good, {40: struct.pack("<I", slot)}), sm.WrongPlan, "another plan")
-    for tag in (told["a"][9:], told["c"][9:], bytes(4), standing.before["b"][9:]):
+    for tag in (told["a"][-4:], told["c"][-4:], bytes(4), standing.before["b"][-4:]):
         standing.refuse("b", resealed(good, {44: tag}), sm.WrongPlan, "another plan")
     for other in "ac":
-        both = {40: told[other][1:5], 44: told[other][9:]}
+        both = {40: told[other][1:5], 44: told[other][-4:]}
         standing.refuse("b", resealed(good, both), sm.WrongPlan, "another plan")
-    assert resealed(good, {40: told["b"][1:5], 44: told["b"][9:]}) == good
+    assert resealed(good, {40: told["b"][1:5], 44: told["b"][-4:]}) == good
 
 
 def test_a_payload_by_the_plan_of_an_earlier_round_is_refused(standing: Standing) -> None:
-    tag = wire_plan.tag(Plan(1, 3), standing.run.run_digest + codec.node_digest("b") + (1).to_bytes(8, "little"))
-    assert tag == standing.before["b"][9:]
+    tag = wire_plan.tag(
+        standing.plan_of_b(1), standing.run.run_digest + codec.node_digest("b") + (1).to_bytes(8, "little")
+    )
+    assert tag == standing.before["b"][-4:]
     standing.refuse("b", resealed(standing.blobs["b"], {44: tag}), sm.WrongPlan, "for round 2")
     standing.refuse("b", standing.made("b", Plan(1, 3), round=0), sm.WrongRound, "round 0 is over")
-    standing.refuse("b", standing.made("b", Plan(1, 3), round=1), sm.WrongRound, "round 1 is over")
+    standing.refuse("b", standing.made("b", standing.plan_of_b(1), round=1), sm.WrongRound, "round 1 is over")
     standing.refuse("b", standing.made("b", Plan(), round=1), sm.WrongPlan, "for round 1")
     standing.refuse("b", standing.made("b", Plan(1, 3), round=3), sm.WrongRound, "round 3 has not begun")
 

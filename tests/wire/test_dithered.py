@@ -1,4 +1,4 @@
-"""int8, int4 and 1-bit: noise that is uniform round the value, whatever the value is."""
+"""int8, int4, 2-bit and 1-bit: noise that is uniform round the value, whatever the value is."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from hypothesis import strategies as st
 from sparsemean.errors import InvalidInput, MalformedPayload, NonFiniteValues, PayloadError
 from sparsemean.kernels.restore import restored
 from sparsemean.sampling import Key
+from sparsemean.sampling.plan import LARGEST_SCALE
 from sparsemean.wire.reader import Reader
 from sparsemean.wire.values import value_kind
-from sparsemean.wire.values.dithered import GROUP, LARGEST_SCALE, quantised, step
+from sparsemean.wire.values.dithered import GROUP, quantised, step
 from sparsemean.wire.values.sixteen import BFLOAT16, bfloat16_above
 
-LEVELS = {"int8": 256, "int4": 16, "1-bit": 2}
+LEVELS = {"int8": 256, "int4": 16, "2-bit": 4, "1-bit": 2}
 KINDS = list(LEVELS)
 KEY = Key(7, 3, "station-12")
 EVERY = (np.arange(0x7F80, dtype=np.uint32) << 16).view(np.float32).astype(np.float64)  # bfloat16 from 0 on
@@ -233,7 +234,10 @@ def test_codes_in_a_group_of_zeros_are_refused(name):
             unpack(name, body(name, scales, bytes(codes)), 300)
 
 
-@pytest.mark.parametrize(("name", "count", "last"), [("int4", 3, 0x10), ("1-bit", 5, 0x20), ("1-bit", 7, 0x80)])
+@pytest.mark.parametrize(
+    ("name", "count", "last"),
+    [("int4", 3, 0x10), ("2-bit", 3, 0x40), ("2-bit", 1, 0x04), ("1-bit", 5, 0x20), ("1-bit", 7, 0x80)],
+)
 def test_padding_bits_are_refused(name, count, last):
     codes = bytearray(value_kind(name).size(count) - 2)
     codes[-1] = last - 1

@@ -9,8 +9,10 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import re
 import struct
 import zlib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +29,7 @@ from sparsemean.wire.values import value_kind
 FOLDER = Path(__file__).parent.parent / "golden" / "wire"
 VERSION = {path.stem: int(path.parent.name[1:]) for path in sorted(FOLDER.glob("v*/*.bin"))}
 NAMES = sorted(VERSION)
-FEW_BITS = ("float16", "bfloat16", "int8", "int4", "1-bit")
+FEW_BITS = ("float16", "bfloat16", "int8", "int4", "2-bit", "1-bit")
 
 
 def stored(name: str) -> tuple[bytes, dict[str, Any], sm.Run]:
@@ -36,14 +38,16 @@ def stored(name: str) -> tuple[bytes, dict[str, Any], sm.Run]:
     return (folder / f"{name}.bin").read_bytes(), story, sm.Run.from_json(json.dumps(story["run"]))
 
 
-def plan_in(run: sm.Run, node: str, round: int) -> Plan | None:
-    return run.listed_plan(node, round) if run.planned else None
+def plan_in(run: sm.Run, story: dict[str, Any]) -> Plan | None:
+    if not run.planned:
+        return None
+    return replace(run.listed_plan(story["node"], story["round"]), scale=story.get("scale"))
 
 
 def test_every_named_scheme_has_a_golden_frame():
     others = {"rand-k-float64", "wangni-float64", "rand-k-blocks", "rand-k-shared", "top-k-bitmap", "lag-unchanged"}
     others |= {"rand-k-one-of", "rand-k-balanced-no-slot", "rand-k-balanced-one-of", "diana-balanced"}
-    others |= {"rand-k-balanced-int8"}
+    others |= {"rand-k-balanced-int8", *(f"rand-k-balanced-{kind}-scale" for kind in FEW_BITS[2:])}
     few_bits = {f"{name}-{kind}" for name in ("identity", "rand-k", "wangni") for kind in FEW_BITS}
     others |= {*few_bits, "rand-k-shared-int8", "top-k-int4", "induced-int8", "diana-int8"}
     assert {*sm.names(), *others} <= set(NAMES), "run scripts/make_golden_frames.py for the new ones"
@@ -54,7 +58,7 @@ def test_every_named_scheme_has_a_golden_frame():
 def test_it_decodes_to_the_stored_vector(name):
     blob, story, run = stored(name)
     header, body = codec.open_frame(run, story["node"], blob)
-    plan = plan_in(run, story["node"], story["round"])
+    plan = plan_in(run, story)
     payload = codec.read_payload(run, story["node"], header, body, plan)
     assert header.round == story["round"]
     if story["decoded"] is None:
@@ -70,6 +74,12 @@ def test_it_decodes_to_the_stored_vector(name):
 def test_a_server_takes_it_and_encoding_today_gives_the_same_bytes(name):
     blob, story, run = stored(name)
     client = sm.Client(run, story["node"])
+    if "scale" in story:  # which a server learns, and cannot be told
+        plan = plan_in(run, story)
+        assert plan is not None
+        told = codec.pack_plan(run, story["node"], story["round"], plan)
+        assert client.encode(story["vectors"][-1], story["round"], told) == blob
+        return
     server = sm.Server(run, round=story["round"] - len(story["vectors"]) + 1)
     for vector in story["vectors"]:
         today = client.encode(vector, server.round)
@@ -90,7 +100,7 @@ def test_the_frames_are_all_there_is_to_try():
     bases = {name: struct.unpack_from("<I", stored(name)[0], 56)[0] for name in NAMES}
     in_step = {"diana", "diana-int8", "diana-balanced", "lag", "lag-unchanged"}
     assert {name for name, basis in bases.items() if basis} == in_step
-    assert {stored(name)[0][6] for name in NAMES} == set(range(1, 8))
+    assert {stored(name)[0][6] for name in NAMES} == set(range(1, 9))
 
 
 # --- A reader written from docs/wire.md alone, without the library: the document is enough.
@@ -138,7 +148,7 @@ class Plain:
         if code == 4:
             return [self.bfloat16() for _ in range(count)]
         scales = [self.bfloat16() for _ in range(math.ceil(count / 256))]
-        width = {5: 8, 6: 4, 7: 1}[code]
+        width = {5: 8, 6: 4, 7: 1, 8: 2}[code]
         stored = int.from_bytes(self.take(math.ceil(count * width / 8)), "little")
         levels, out = 2**width, []
         for i in range(count):
@@ -149,6 +159,23 @@ class Plain:
             out.append(struct.unpack("<f", struct.pack("<f", value))[0])
             assert A or c == 0
         assert stored == 0
+        return out
+
+    def common(self, count: int, code: int, scale: float, dither: list[float]) -> list[float]:
+        """Values with the scale of the plan."""
+        beyond = dict.fromkeys(self.coordinates(count), 0)
+        for i in beyond:
+            beyond[i] = self.take(1)[0] + 1
+        width = {5: 8, 6: 4, 7: 1, 8: 2}[code]
+        stored = int.from_bytes(self.take(math.ceil(count * width / 8)), "little")
+        levels, out = 2**width, []
+        for i in range(count):
+            c = stored % levels
+            stored //= levels
+            assert i not in beyond or c in (0, levels - 1)
+            c += beyond.get(i, 0) * (1 if c else -1)
+            value = 2.0 * scale / (levels - 1) * (c + 0.5 - levels / 2 - dither[i])
+            out.append(struct.unpack("<f", struct.pack("<f", value))[0])
         return out
 
     def bfloat16(self) -> float:
@@ -192,6 +219,15 @@ class Dither:
         return z ^ z >> 31
 
 
+def senders_dither(seed: int, round: int, dim: int, k: int, slots: int, slot: int) -> list[float]:
+    """D of each value, by the document's own code."""
+    names: dict[str, Any] = {}
+    document = Path(__file__).parents[2] / "docs" / "sampling.md"
+    for code in re.findall(r"```python\n(.*?)```", document.read_text("utf-8"), re.DOTALL):
+        exec(code, names)
+    return [(w + 0.5) / 2**32 - 0.5 for w in names["balanced_dither"](dim, k, slots, slot, seed, round)]
+
+
 # RandK and Induced too, since how coordinates are drawn has a document, and a twin, of its own.
 READ_BY_THE_DOCUMENT = ("identity", "top-k", "rtop-k", "wangni", "lag", "rand-k-", "rand-k.", "induced-int8")
 
@@ -215,6 +251,8 @@ def test_a_reader_written_from_the_document_decodes_it(name):
     else:
         slot, slots = (nodes.index(story["node"]), len(nodes)) if story["node"] in nodes else (2**32 - 1, 0)
         terms = struct.pack("<BII", 1, slot, slots)
+        if "scale" in story:
+            terms = struct.pack("<BII", 3, slot, slots) + struct.pack("<f", story["scale"])[2:]
         if encoder.get("draw", {}).get("type") == "Epochs":  # without a plan, the round begins an epoch
             terms = struct.pack("<BIIQH", 2, slot, slots, round, 0)
         bound_to = run.digest() + node.digest() + struct.pack("<Q", round)
@@ -240,6 +278,11 @@ def test_a_reader_written_from_the_document_decodes_it(name):
             scale, key = dim / k, Key(story["run"]["seed"], round, story["node"], part)
             if slots and one["draw"]["type"] in ("Balanced", "Epochs"):
                 listed = drawn(balanced_sample_of(key, dim, k, slot, slots)).tolist()
+                if "scale" in story and reader.take(1)[0]:
+                    shared = senders_dither(story["run"]["seed"], round, dim, k, slots, slot)
+                    for coordinate, value in zip(listed, reader.common(k, code, story["scale"], shared), strict=True):
+                        vector[coordinate] = scale * value
+                    continue
             else:
                 listed = sample(key.shared() if one["shared"] else key, dim, k).tolist()
         else:

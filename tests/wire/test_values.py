@@ -20,7 +20,7 @@ LIMITS = {"float32": float(np.finfo(np.float32).max), "float64": 1e100}
 TOO_LARGE = {"float32": [np.nextafter(2.0**128, 0), 1e39, 1e300], "float64": [np.nextafter(1e100, np.inf), 1e300]}
 KINDS = sorted(FORMATS)
 KEY = Key(7, 3, "station-12")
-CODES = {"float32": 1, "float64": 2, "float16": 3, "bfloat16": 4, "int8": 5, "int4": 6, "1-bit": 7}
+CODES = {"float32": 1, "float64": 2, "float16": 3, "bfloat16": 4, "int8": 5, "int4": 6, "2-bit": 8, "1-bit": 7}
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -93,7 +93,7 @@ def test_missing_bytes_are_refused_before_anything_is_allocated(name):
 
 @pytest.mark.parametrize("name", ["float8", "Float32", "", None, 3, ["float32"]])
 def test_an_unknown_kind_is_refused_with_those_that_exist(name):
-    with pytest.raises(InvalidInput, match="float32, float64, float16, bfloat16, int8, int4, 1-bit"):
+    with pytest.raises(InvalidInput, match="float32, float64, float16, bfloat16, int8, int4, 2-bit, 1-bit"):
         values.value_kind(name)
 
 

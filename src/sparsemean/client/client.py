@@ -211,7 +211,7 @@ class Client:
             header, body = codec.open_frame(self.run, self.node, blob)
             terms = codec.unpack_plan(self.run, self.node, header.round, plan) if self.run.planned else None
             if terms is not None:
-                codec.check_plan(self.run, self.node, header, terms)
+                codec.followed_plan(self.run, self.node, header, [terms])
             codec.read_payload(self.run, self.node, header, body, terms)
         except (PayloadError, InvalidInput) as error:
             raise InvalidInput(f"{damaged}: {error}") from None

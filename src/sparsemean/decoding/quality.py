@@ -21,6 +21,10 @@ FLOOR = 0.1
 """Part of the variance of independent draws that the variance of a balanced draw's R2 is not taken to be below."""
 
 
+SMALL_PART = 0.05
+"""Part of an error that rounding with shared dither may be of it, for the error not to be marked as a bound."""
+
+
 @dataclass(frozen=True, slots=True)
 class Quality:
     """How good the estimate of a round is.
@@ -42,7 +46,7 @@ class Quality:
     feedback : float
         What a shared memory multiplies its error by.
     bound : bool
-        Whether ``error`` is an upper bound, since no coordinate came from two nodes and R2 is unknown.
+        Whether ``error`` is an upper bound: no coordinate came from two nodes and R2 is unknown, or ``rounding`` is.
     """
 
     error: float | None = None
@@ -53,6 +57,17 @@ class Quality:
     correlation: Correlation | None = None
     feedback: float = 0.0
     bound: bool = False
+
+
+def bounded(found: Quality) -> Quality:
+    """The same where nodes share out their dither, so that their noise is not independent.
+
+    The variance that it adds is at most what independent noise adds, but for ``theory.shared_dither_bound``. Where that
+    is a small part of the error, nothing is lost by taking it for independent.
+    """
+    if found.error is None or found.rounding is None or found.rounding <= SMALL_PART * found.error:
+        return found
+    return replace(found, error_se=None, actual=None, interval=None, bound=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,10 +13,6 @@ from sparsemean.sampling import Key
 
 State: TypeAlias = Mapping[str, Doubles]
 
-LATER = "later"
-"""In the metadata of a member's field that came after runs were written down: at its default it is left out of their
-text and digests, which so stay what they were."""
-
 
 @dataclass(frozen=True, slots=True)
 class EncoderFacts:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from sparsemean._types import Floats, Ints
-from sparsemean.encoders.base import LATER, Encoder, EncoderFacts, State
+from sparsemean.encoders.base import Encoder, EncoderFacts, State
 from sparsemean.encoders.size import Size, checked, count
 from sparsemean.errors import IncompatibleScheme, InvalidInput
 from sparsemean.kernels import Sample, gathered
 from sparsemean.payload import Layout, Part, Payload
 from sparsemean.sampling import Draw, Epochs, Independent, Key
+from sparsemean.sampling.draws import LATER
 
 
 @dataclass(frozen=True)

@@ -221,6 +221,11 @@ def restore(stream: Sequence[int], codes: Array, steps: Array, group: int, level
     _restore(np.uint64(stream[0]), np.uint64(stream[1]), codes, steps, group, levels, out)
 
 
+def rank_words(sample: Sample, stream: Sequence[int], out: Array) -> None:
+    """See ``rank_words_numpy``."""
+    _rank_words(tuple(sample), np.uint64(stream[0]), np.uint64(stream[1]), out, _room(sample)[2])
+
+
 # --- arguments of the loops -----------------------------------------------------------------------
 
 
@@ -898,6 +903,50 @@ def _restore(a: Any, b: Any, codes: Array, steps: Array, group: int, levels: int
             here[count - 1] = step * ((some[count - 1] + low) - _dither(word & np.uint64(0xFFFFFFFF)))
 
 
+@_entry
+def _rank_words(drawn: Any, a: Any, b: Any, out: Array, hands: Array) -> None:
+    """Hand after hand; along a run the rank changes only where it has gone round the hand."""
+    prepared = _prepared(drawn)
+    hand, slots, dim, at = prepared.hand, prepared.slots, prepared.dim, 0
+    for tile in range((dim + prepared.size - 1) >> prepared.w):
+        start = tile << prepared.w
+        m = min(prepared.size, dim - start)
+        full = m >> prepared.v
+        _, left = _ahead(prepared, tile)
+        end, turn = _turns(hands, prepared, tile, full)
+        _runs(hands, prepared, tile, full)
+        for h in range(full):
+            over = left >= dim - prepared.rest
+            left += prepared.rest - (dim if over else 0)
+            total = slots * prepared.each + prepared.more + over
+            index = int(np.uint32(hands[0, h] - hands[2, h]))  # of the first place; below 2³² in any hand
+            o, count = int(hands[2, h]) & (hand - 1), int(hands[1, h])
+            _write_ranked(out[at : at + count], a, b, start + h * hand, hand, o, index, total)
+            at += count
+        if full * hand < m:
+            index, count, total = _short_run(prepared, tile, full, m - full * hand, end, turn)
+            begin, width = start + full * hand, m - full * hand
+            _write_ranked(out[at : at + count], a, b, begin, width, prepared.hand_o, index, total)
+            at += count
+
+
+@_inner
+def _write_ranked(out: Array, a: Any, b: Any, begin: int, width: int, o: int, index: int, total: int) -> None:
+    """The words of a run in a hand of ``width`` places from ``begin`` on, of which all slots take ``total``."""
+    rounds = total // width
+    rest, rank = total - rounds * width, index // width
+    x = index - rank * width
+    more, fewer = (rank << 32) // (rounds + 1), (rank << 32) // max(rounds, 1)
+    for t in range(out.size):
+        place = begin + (x + o) % width
+        half = _drawn_word(a, b, np.uint64((place >> 1) + 1)) >> np.uint64((place & 1) << 5)
+        out[t] = np.uint32(half + np.uint64(more if x < rest else fewer))
+        x += 1
+        if x == width:
+            x, rank = 0, rank + 1
+            more, fewer = (rank << 32) // (rounds + 1), (rank << 32) // max(rounds, 1)
+
+
 @_inner
 def _dither(half: Any) -> float:
     """D = U − ½ with U = (w + ½) / 2³²."""
@@ -1102,12 +1151,17 @@ def _run_starts(hands: Array, prepared: _Prepared, tile: int, m: int) -> None:
     left, turn = _turns(hands, prepared, tile, full)
     _runs(hands, prepared, tile, full)
     if full * prepared.hand < m:
-        hands[0, full], hands[1, full] = _short_run(prepared, tile, full, m - full * prepared.hand, left, turn)
+        width = m - full * prepared.hand
+        start, hands[1, full], _ = _short_run(prepared, tile, full, width, left, turn)
+        hands[0, full] = (start + prepared.hand_o) % width
 
 
 @_inner
-def _short_run(prepared: _Prepared, tile: int, h: int, m: int, left: int, turn: int) -> tuple[int, int]:
-    """The last hand of the vector, number h of its tile, if it has only m places: as ``_turns`` and ``_runs``."""
+def _short_run(prepared: _Prepared, tile: int, h: int, m: int, left: int, turn: int) -> Any:
+    """The last hand of the vector, number h of its tile, if it has only m places: as ``_turns`` and ``_runs``.
+
+    Where the run begins before the hand is turned, its count, and what all slots take together.
+    """
     dim, k, slots = prepared.dim, prepared.k, prepared.slots
     each = m * k // dim
     extra = (left + slots * (m * k - each * dim)) // dim
@@ -1116,8 +1170,8 @@ def _short_run(prepared: _Prepared, tile: int, h: int, m: int, left: int, turn: 
     place, size = (turn, extra) if more else (turn - extra, slots - extra)
     word = _drawn_word(prepared.hand_a, prepared.hand_b, np.uint64((tile << prepared.w - prepared.v) + h + 1))
     dealt = _shuffled(np.uint32(place), np.uint32(size), np.uint32(word), np.uint32(word >> np.uint64(32)))
-    start = (0 if more else (each + 1) * extra) + (each + more) * np.int64(dealt) + prepared.hand_o
-    return start % m, each + more
+    start = (0 if more else (each + 1) * extra) + (each + more) * np.int64(dealt)
+    return start, each + more, slots * each + extra
 
 
 @_inner
@@ -1127,10 +1181,8 @@ def _turns(hands: Array, prepared: _Prepared, tile: int, full: int) -> tuple[int
     The remainder and the turn at the end are returned.
     """
     dim, slots, turns, extras = prepared.dim, prepared.slots, hands[0], hands[1]
-    # Up to the tile all slots together have taken ``ahead`` places, modulo their number, and left/dim of the next.
-    rest = tile * prepared.r % dim
-    ahead = (prepared.off + slots * rest) // dim
-    left, turn = prepared.off + slots * rest - ahead * dim, (prepared.slot + ahead) % slots
+    ahead, left = _ahead(prepared, tile)
+    turn = (prepared.slot + ahead) % slots
     step, back = prepared.rest, dim - prepared.rest
     for h in range(full):  # from hand to hand by additions
         over = left >= back
@@ -1140,6 +1192,14 @@ def _turns(hands: Array, prepared: _Prepared, tile: int, full: int) -> tuple[int
         turn = turn - slots if turn >= slots else turn
         turns[h], extras[h] = turn, extra
     return left, turn
+
+
+@_inner
+def _ahead(prepared: _Prepared, tile: int) -> tuple[int, int]:
+    """Up to the tile all slots together have taken ahead places, modulo their number, and left/dim of the next."""
+    taken = prepared.off + prepared.slots * (tile * prepared.r % prepared.dim)
+    ahead = taken // prepared.dim
+    return ahead, taken - ahead * prepared.dim
 
 
 @_inner

@@ -113,14 +113,36 @@ def shuffled(x: Any, size: Any, low: Any, high: Any) -> Any:
 
 def dealt(sample: Sample, tiles: Ints, m: int) -> Ints:
     """The places within these tiles of m that a slot takes, hand after hand."""
+    hands, counts, index = _index(sample, tiles, m)
+    begin, width, o = (np.repeat(each.ravel(), counts) for each in (hands.begin, hands.width, hands.o))
+    places: Ints = begin + (index + o) % width
+    return places
+
+
+def ranked(sample: Sample, tiles: Ints, m: int) -> tuple[Ints, Ints, Ints]:
+    """The same places, with the rank of the slot among those that take each, from 0, and how many these are.
+
+    The runs of all slots go round the hand without a gap: number t of all they take is place t mod width, round t div
+    width.
+    """
+    hands, counts, index = _index(sample, tiles, m)
+    total = sample.slots * hands.each + hands.extra
+    begin, width, o, rounds, rest = (
+        np.repeat(each.ravel(), counts)
+        for each in (hands.begin, hands.width, hands.o, total // hands.width, total % hands.width)
+    )
+    places: Ints = begin + (index + o) % width
+    senders: Ints = rounds + (index % width < rest)
+    return places, index // width, senders
+
+
+def _index(sample: Sample, tiles: Ints, m: int) -> tuple[Hands, Ints, Ints]:
+    """The hands, how many places of each the slot takes, and which these are among all that slots take of the hand."""
     hands = tile_hands(sample, tiles, m)
     counts, starts = (each.ravel() for each in runs(hands, sample.slot, sample.slots))
     ends = np.cumsum(counts)
-    begin, width, first = (
-        np.repeat(each.ravel(), counts) for each in (hands.begin, hands.width, starts - ends + counts)
-    )
-    places: Ints = begin + (first + np.arange(ends[-1])) % width
-    return places
+    first = np.repeat(starts - hands.o.ravel() - ends + counts, counts)
+    return hands, counts, first + np.arange(ends[-1])
 
 
 def tile_hands(sample: Sample, tiles: Ints, m: int) -> Hands:

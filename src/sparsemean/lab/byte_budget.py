@@ -8,10 +8,11 @@ import numpy as np
 
 from sparsemean._types import Floats
 from sparsemean.client import Client
-from sparsemean.codec import pack_plan
+from sparsemean.codec import open_frame, pack_plan, read_payload
 from sparsemean.run import Run
 from sparsemean.sampling import Plan
 from sparsemean.schemes import Scheme
+from sparsemean.server.common_scale import next_scale
 
 
 def largest_k(with_k: Callable[[int], Scheme], limit: float, vectors: Floats, least: int, probes: int) -> int:
@@ -49,5 +50,15 @@ def _mean_payload_bytes(run: Run, vectors: Floats, probes: int) -> float:
     if run.payload_fixed:
         return float(run.payload_bytes)
     chosen = vectors[:: max(1, len(vectors) // probes)]
-    alone = pack_plan(run, "0", 0, Plan())
-    return float(np.mean([len(Client(run, "0").encode(vector, 0, alone)) for vector in chosen]))
+    if not run.common_scale:
+        alone = pack_plan(run, "0", 0, Plan())
+        return float(np.mean([len(Client(run, "0").encode(vector, 0, alone)) for vector in chosen]))
+    scale = next_scale((_encoded(run, vector, Plan(0, 1))[1] for vector in chosen), None)
+    return float(np.mean([_encoded(run, vector, Plan(0, 1, scale=scale))[0] for vector in chosen]))
+
+
+def _encoded(run: Run, vector: Floats, plan: Plan) -> tuple[int, float | None]:
+    """Bytes of a payload, and the scale that would suit it."""
+    blob = Client(run, "0").encode(vector, 0, pack_plan(run, "0", 0, plan))
+    payload = read_payload(run, "0", *open_frame(run, "0", blob), plan)
+    return len(blob), None if payload is None else payload.wanted_scale

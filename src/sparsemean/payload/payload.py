@@ -29,12 +29,15 @@ class Part:
         What the values are multiplied by.
     noise : float, Levels or Octaves, default 0
         Variance of the rounding noise in each value, before the scale; the receiver's, 0 at the sender.
+    wanted_scale : float, optional
+        The scale that would suit few-bit values of a stratified draw; the receiver's.
     """
 
     where: Ints | Sample
     values: Floats
     scale: float = 1.0
     noise: Levels | Octaves | float = 0.0
+    wanted_scale: float | None = None
 
     @cached_property
     def coordinates(self) -> Ints:
@@ -55,11 +58,14 @@ class Payload:
         Which of the run's encoders made it, where nodes have several to choose from.
     slots : int
         How many slots the draw has in which its node has one; 0 where the node drew independently.
+    wanted_scale : float, optional
+        The scale that would suit its few-bit values (``Plan.scale``), where nodes share one out.
     """
 
     parts: tuple[Part, ...]
     choice: int = 0
     slots: int = 0
+    wanted_scale: float | None = None
 
     @property
     def held_bytes(self) -> int:

@@ -8,13 +8,17 @@ which probability was each of them sent? And in the formulas: how many nodes sen
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from sparsemean._types import Ints
 from sparsemean.kernels.sample import Sample
 from sparsemean.sampling.keys import Key
 from sparsemean.sampling.samples import balanced_sample_of, sample_of
+
+LATER = "later"
+"""In the metadata of a member's field that came after runs were written down: at its default it is left out of their
+text and digests, which so stay what they were."""
 
 
 class Drawn(NamedTuple):
@@ -51,6 +55,11 @@ class Draw(ABC):
         """Whether a node sends every coordinate with probability exactly k/d, at which all nodes are exchangeable."""
         return True
 
+    @property
+    def stratified(self) -> bool:
+        """Whether few-bit values of nodes with a slot may share a scale, and the dither, by the server's plan."""
+        return False
+
     @abstractmethod
     def drawn(self, key: Key, dim: int, k: int) -> tuple[Drawn, ...]:
         """The k coordinates of this key in the order of their values on the wire, by their probability.
@@ -77,7 +86,20 @@ class Balanced(Draw):
     (np ≤ 1: 1/(1 − p) ×).
 
     A node without a slot (``Plan()``) draws independently; the formulas then count it apart.
+
+    Parameters
+    ----------
+    common_scale : bool, default True
+        Values of 8 bits and fewer get one scale for all nodes, from the second round on, and share out the dither
+        among the senders of a coordinate: the more alike the nodes are, the less is left of the noise of rounding in
+        their mean (docs/sampling.md). False: each node rounds by itself.
     """
+
+    common_scale: bool = field(default=True, metadata={LATER: True})
+
+    @property
+    def stratified(self) -> bool:
+        return self.common_scale
 
     @property
     def planned(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -10,6 +11,7 @@ from sparsemean.errors import InvalidInput
 from sparsemean.sampling.clock import LEAST_RATIO, MOST_RATIO, MOST_RATIOS
 
 MAX_SLOTS = 1 << 20
+LARGEST_SCALE = 2.0**126  # a decoded value may be twice the scale, and has to be a float32
 LAST_ROUND = (1 << 63) - 1
 
 Slots: TypeAlias = list[str] | list[list[str]]
@@ -33,15 +35,21 @@ class Plan:
     ratios : bytes, default empty
         λ in sixteenths, 16 to 160, of each round of the epoch after the first, this one included: the clock
         (``sampling.clock``).
+    scale : float, optional
+        A common to the few-bit values of all nodes that have a slot: a positive number of bfloat16, up to 2**126. Not
+        in an epoch, after whose first round nobody knows who else sends a coordinate.
 
     >>> Plan(2, 10), Plan(2, 10, epoch=7, ratios=bytes([32]))
     (Plan(slot=2, slots=10), Plan(slot=2, slots=10, epoch=7, ratios=b' '))
+    >>> Plan(2, 10, scale=1.5)
+    Plan(slot=2, slots=10, scale=1.5)
     """
 
     slot: int | None = None
     slots: int = 0
     epoch: int | None = None
     ratios: bytes = b""
+    scale: float | None = None
 
     def __post_init__(self) -> None:
         known = isinstance(self.slots, int) and (self.slot is None or isinstance(self.slot, int))
@@ -53,10 +61,28 @@ class Plan:
             raise InvalidInput(f"an epoch begins in a round and has up to {MOST_RATIOS} ratios; got {self!r:.200}")
         if self.ratios and not LEAST_RATIO <= min(self.ratios) <= max(self.ratios) <= MOST_RATIO:
             raise InvalidInput(f"ratios are from {LEAST_RATIO} to {MOST_RATIO} sixteenths; got {self!r:.200}")
+        if self.scale is not None and (self.slot is None or began or not is_scale(self.scale)):
+            raise InvalidInput(
+                f"a scale is a bfloat16 in (0, 2**126], and goes with a slot and without an epoch; got {self!r:.200}"
+            )
 
     def __repr__(self) -> str:
         epoch = "" if self.epoch is None else f", epoch={self.epoch}, ratios={self.ratios!r}"
-        return f"Plan(slot={self.slot!r}, slots={self.slots!r}{epoch})"
+        scale = "" if self.scale is None else f", scale={self.scale!r}"
+        return f"Plan(slot={self.slot!r}, slots={self.slots!r}{epoch}{scale})"
+
+
+def is_scale(number: object) -> bool:
+    """Whether few-bit values can have this scale: a positive bfloat16 up to 2**126.
+
+    >>> is_scale(1.5), is_scale(1.001), is_scale(0.0), is_scale(float("nan"))
+    (True, False, False, False)
+    """
+    if not isinstance(number, float) or not 0.0 < number <= LARGEST_SCALE:
+        return False
+    single = struct.pack("<f", number)
+    fits: bool = single[:2] == b"\0\0" and struct.unpack("<f", single)[0] == number
+    return fits
 
 
 def dealt_draws(dealt: object) -> list[list[str]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from sparsemean.payload import Payload
 from sparsemean.results import Receipt
 from sparsemean.run import Run
 from sparsemean.sampling import MAX_SLOTS, Clock, Dealt, Plan, Slots
+from sparsemean.server.common_scale import next_scale
 from sparsemean.server.epoch_control import EpochControl
 from sparsemean.server.terms import Terms
 from sparsemean.state_tree import Tree, array_in, branch, names_in
@@ -35,12 +36,16 @@ class Submission:
 
 @dataclass(frozen=True, slots=True)
 class Acceptance:
-    """What the roster records of an accepted payload; ``basis`` is the tag of the node's state after it."""
+    """What the roster records of an accepted payload; ``basis`` is the tag of the node's state after it.
+
+    ``wanted_scale`` is that of the payload; of the last round it is not kept.
+    """
 
     receipt: Receipt
     weight: Doubles
     bytes: int
     basis: int
+    wanted_scale: float | None = None
 
 
 class Roster:
@@ -65,6 +70,7 @@ class Roster:
         self._terms = Terms()  # of the open round, if any were dealt; else those of the epoch that is on
         self._control = EpochControl(run) if run.epochs is not None else None
         self._basis: dict[str, int] = {}
+        self.scale: float | None = None  # of few-bit values in the open round, once payloads have shown one
         self._closed: dict[str, Acceptance] = {}
         self._closed_terms = Terms()
 
@@ -94,7 +100,7 @@ class Roster:
         self.dealt = dealt
 
     def _first_terms(self, slots: Slots) -> Terms:
-        return Terms(slots, None if self._control is None else self.round)
+        return Terms(slots, None if self._control is None else self.round, scale=self.scale)
 
     def _open_terms(self) -> Terms:
         return self._first_terms(list(self.run.nodes)) if self.dealt is None else self._terms
@@ -122,7 +128,17 @@ class Roster:
         if self.dealt is None and not self.run.nodes:
             # Or whoever sends first, without a slot, would settle that nobody has one.
             raise WrongPlan(f"round {round} has given no plan yet; encode with plan=server.plan({node!r})")
-        return self.run.listed_plan(node, round) if self.dealt is None else self._terms.plan(node)
+        return self._open_terms().plan(node)
+
+    def plans(self, node: str, round: int) -> tuple[Plan, ...]:
+        """The plans that a payload of this node may follow: that of ``plan``, and that of the run's list of nodes.
+
+        A node that goes by the list knows its slot, and no scale. Empty where there are no plans.
+        """
+        plan = self.plan(node, round)
+        if plan is None:
+            return ()
+        return (plan, replace(plan, scale=None)) if self.run.nodes and plan.scale is not None else (plan,)
 
     def check_choice(self, submission: Submission) -> None:
         """Refuse a payload by another encoder than that whose nodes share out the slots with this one."""
@@ -171,7 +187,7 @@ class Roster:
     def check_plan(self, submission: Submission) -> None:
         """Refuse a payload that was read by other slots than the round has by now."""
         receipt = submission.receipt
-        if submission.plan != self.plan(receipt.node, receipt.round):
+        if self.run.planned and submission.plan not in self.plans(receipt.node, receipt.round):
             raise WrongPlan(
                 f"the slots of round {receipt.round} were dealt while the payload of node {receipt.node!r} came; "
                 f"encode with plan=server.plan({receipt.node!r}) of this round"
@@ -182,7 +198,8 @@ class Roster:
         """What will be recorded of the submission, and whether its node begins afresh with it."""
         in_step = self.run.in_step
         basis = next_basis(submission.basis, submission.blob) if in_step else 0
-        accepted = Acceptance(submission.receipt, submission.weight, len(submission.blob), basis)
+        wanted = None if submission.payload is None else submission.payload.wanted_scale
+        accepted = Acceptance(submission.receipt, submission.weight, len(submission.blob), basis, wanted)
         return accepted, in_step and submission.basis == 0
 
     def check_enough(self, minimum: int) -> None:
@@ -209,8 +226,10 @@ class Roster:
         """Close the round, and open the next one."""
         if self.run.in_step:
             self._basis.update({node: accepted.basis for node, accepted in self.accepted.items()})
-        self._closed, self.accepted = self.accepted, {}
         self._closed_terms, self.dealt = self._open_terms(), None
+        self.scale = next_scale((accepted.wanted_scale for accepted in self.accepted.values()), self.scale)
+        self._closed = {node: replace(accepted, wanted_scale=None) for node, accepted in self.accepted.items()}
+        self.accepted = {}
         if self._control is None:  # only an epoch outlives its round
             self._terms = Terms()
         self.round += 1
@@ -229,6 +248,7 @@ class Roster:
         """All of it between two rounds."""
         closed = self._closed.values()
         slots: Any = self._closed_terms.slots
+        scales = self._closed_terms.scale, self.scale
         return {
             "round": self.round,
             "known": {"nodes": list(self.known), "weights": self._stacked(self.known)},
@@ -240,6 +260,7 @@ class Roster:
                 "numbers": np.array([(accepted.bytes, accepted.basis) for accepted in closed], np.int64),
             },
             **({"slots": slots} if self.run.planned else {}),
+            **({} if scales == (None, None) else {"scales": np.array([scale or 0.0 for scale in scales])}),
             **({} if self._control is None else {"epoch": self._epoch_state(self._control)}),
         }
 
@@ -269,7 +290,8 @@ class Roster:
             strict=True,
         )
         slots: Any = branch(state, "slots") if self.run.planned else []
-        self.dealt, self._terms, self._closed_terms = None, Terms(), Terms(slots)
+        before, self.scale = self._scales_in(state)
+        self.dealt, self._terms, self._closed_terms = None, Terms(), Terms(slots, scale=before)
         self._closed_terms.plan("")  # refuses what is no list of names
         if self._control is not None:
             self._restore_epoch(branch(state, "epoch"), self._control)
@@ -277,6 +299,16 @@ class Roster:
             node: Acceptance(Receipt(node, round - 1, digest), weight, *numbers)
             for node, digest, weight, numbers in rows
         }
+
+    @staticmethod
+    def _scales_in(state: Tree) -> tuple[float | None, float | None]:
+        """The scales of the last round and of the open one."""
+        if not isinstance(state, dict) or "scales" not in state:
+            return None, None
+        before, now = (scale or None for scale in array_in(state, "scales").tolist())
+        for scale in (before, now):
+            Plan(0, 1, scale=scale)  # refuses what cannot be one
+        return before, now
 
     def _restore_epoch(self, state: Tree, control: EpochControl) -> None:
         began, closed = branch(state, "began"), branch(state, "closed")

@@ -11,7 +11,7 @@ import numpy as np
 
 from sparsemean._types import Counts, Doubles
 from sparsemean.decoding.decoders import Belief
-from sparsemean.decoding.quality import Quality
+from sparsemean.decoding.quality import Quality, bounded
 from sparsemean.decoding.summary import Summary
 from sparsemean.results import Estimate
 from sparsemean.sampling import Dealt
@@ -125,7 +125,7 @@ def assessed(roster: Roster, assessment: Assessment, kind: Kind, summary: Summar
     weights = roster.weights()
     total = np.sum(list(weights.values()), axis=0)
     beliefs, quality = assessment.assess(summary, total, roster.clocks())
-    return Prepared(kind, summary, quality, beliefs, weights)
+    return Prepared(kind, summary, quality if roster.scale is None else bounded(quality), beliefs, weights)
 
 
 def concluded(

@@ -27,9 +27,8 @@ def submission_of(run: Run, clip: Clip | None, roster: Roster, node: str, blob: 
     header, body = codec.open_frame(run, node, blob)
     roster.check_round(header.round)
     receipt = Receipt(node, header.round, frame_digest(blob))
-    plan = roster.plan(node, header.round)
-    if plan is not None:
-        codec.check_plan(run, node, header, plan)
+    plans = roster.plans(node, header.round)
+    plan = codec.followed_plan(run, node, header, plans) if plans else None
     payload = codec.read_payload(run, node, header, body, plan)
     if payload is not None and clip is not None:
         payload = clip.clipped(payload)

@@ -29,11 +29,14 @@ class Terms:
         With ``Epochs()``, the round in which the epoch began, whose slots these are.
     ratios : bytes
         Those of the epoch so far (``sampling.clock``).
+    scale : float, optional
+        That of few-bit values, for all who have a slot.
     """
 
     slots: Slots = field(default_factory=list)
     epoch: int | None = None
     ratios: bytes = b""
+    scale: float | None = None
 
     @cached_property
     def _seats(self) -> dict[str, _Seat]:
@@ -47,7 +50,7 @@ class Terms:
     def plan(self, node: str) -> Plan:
         """What this node goes by; without a slot it draws independently."""
         seat = self._seats.get(node, _Seat())
-        return Plan(seat.slot, seat.slots, self.epoch, self.ratios)
+        return Plan(seat.slot, seat.slots, self.epoch, self.ratios, None if seat.slot is None else self.scale)
 
     def choice(self, node: str) -> int | None:
         """Which encoder this node must use, since its slot is among those of that one; None where it may choose."""

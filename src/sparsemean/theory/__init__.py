@@ -9,6 +9,7 @@ from .budget import share_for_error
 from .convergence import distance_bound, learning_rate_limit
 from .correlation import correlation, ratio_range
 from .counts import CountLaw
+from .dither import rank_covariance, shared_dither_bound, shared_dither_variance
 from .estimated import Moments, error_bound, estimated_error, estimated_r1_r2, r2_variance, shrunk_correlation
 from .mixed import meeting_shares, mixed_coefficients, mixed_correlation, mixed_feedback, mixed_gains, mixed_mse
 from .proportional import sizes_for_weights
@@ -45,8 +46,11 @@ __all__ = [
     "optimal_ratio",
     "r2_variance",
     "rand_k_mse",
+    "rank_covariance",
     "ratio_range",
     "share_for_error",
+    "shared_dither_bound",
+    "shared_dither_variance",
     "shared_sample_mse",
     "shrunk_correlation",
     "sizes_for_weights",

@@ -15,6 +15,9 @@ from sparsemean.sampling import Drawn, Key
 from sparsemean.wire import coordinates
 from sparsemean.wire.reader import Reader
 from sparsemean.wire.values import FLOAT32, ValueKind, pack_signs, unpack_signs
+from sparsemean.wire.values.dithered import Dithered
+from sparsemean.wire.values.stratified import Stratified
+from sparsemean.wire.values.stratified import most_bytes as most_common
 
 
 def pack(parts: Sequence[Part], layout: Layout, dim: int, kind: ValueKind, key: Key) -> bytes:
@@ -24,7 +27,8 @@ def pack(parts: Sequence[Part], layout: Layout, dim: int, kind: ValueKind, key: 
     """
     own, (part, *others) = key.child(layout.part), parts
     if layout.fixed:
-        return kind.pack(np.concatenate([each.values for each in parts]) if others else part.values, own)
+        values = np.concatenate([each.values for each in parts]) if others else part.values
+        return _rounding(kind, layout, dim, own).pack(values, own)
     if np.any(np.diff(part.coordinates) <= 0):
         raise InvalidInput("an encoder lists coordinates out of order; sort them, and the values with them")
     listed = coordinates.pack(part.coordinates, dim)
@@ -37,12 +41,14 @@ def unpack(reader: Reader, layout: Layout, dim: int, kind: ValueKind, key: Key) 
     """The part that comes next; several where its coordinates were drawn with several probabilities."""
     own = key.child(layout.part)
     if layout.fixed:
-        sent, noise = kind.unpack(reader, layout.count, own)
         if layout.where == "all":
+            sent, noise = kind.unpack(reader, layout.count, own)
             return (Part(np.arange(dim), sent, layout.scale, noise),)
+        sent, noise, wanted = _rounding(kind, layout, dim, own).read(reader, layout.count, own)
         classes = layout.drawn(own, dim)
         if len(classes) == 1:
-            return (Part(classes[0].where, sent, layout.scale, noise),)
+            suits = wanted if layout.draw.stratified else None
+            return (Part(classes[0].where, sent, layout.scale, noise, suits),)
         return tuple(_split(classes, sent, noise))
     listed = coordinates.unpack(reader, dim, layout.count)
     if layout.where == "levelled":
@@ -62,10 +68,27 @@ def _split(classes: Sequence[Drawn], sent: Floats, noise: Levels | Octaves | flo
         begin = end
 
 
+def _rounding(kind: ValueKind, layout: Layout, dim: int, key: Key) -> ValueKind:
+    """How values of this part are rounded: by the plan's scale where it has one, and by ranks; else by ``kind``."""
+    plan = key.plan
+    if plan is None or plan.scale is None or not layout.draw.stratified or not isinstance(kind, Dithered):
+        return kind
+    (drawn,) = layout.drawn(key, dim)
+    assert isinstance(drawn.where, Sample)  # a stratified draw is balanced
+    return Stratified(kind, plan.scale, drawn.where)
+
+
+def sized(layout: Layout, kind: ValueKind) -> bool:
+    """Whether every part with this layout has the same length."""
+    return layout.fixed and not (layout.draw.stratified and isinstance(kind, Dithered))
+
+
 def most_bytes(layout: Layout, dim: int, kind: ValueKind) -> int:
-    """Exact size where the layout is fixed, else the most that any part can take."""
-    if layout.fixed:
+    """Exact size where the part is ``sized``, else the most that any can take."""
+    if sized(layout, kind):
         return kind.size(layout.count)
+    if layout.fixed and isinstance(kind, Dithered):
+        return 1 + most_common(kind, layout.count)
     listed = coordinates.most_bytes(layout.count, dim)
     if layout.where == "levelled" and layout.count:
         # At worst one value is at the level, and one byte holds its sign: a larger value takes no less than a sign.

@@ -1,14 +1,15 @@
-"""Plans on the wire: 13 bytes, or 23 and one for each ratio of an epoch; bound to run, node and round.
+"""Plans on the wire: 13 bytes, 15 with a scale, or 23 and one for each ratio of an epoch; bound to run, node, round.
 
 =======  ====  ================================================================
 offset   size  field
 =======  ====  ================================================================
-0        1     version of the terms: 1, or 2 with an epoch
+0        1     version of the terms: 1, 2 with an epoch, or 3 with a scale
 1        4     slot, 2**32 − 1 for none
 5        4     slots
 9        8     version 2: the round in which the epoch began
 17       2     version 2: number of ratios
 19       …     version 2: the ratios, a byte each
+9        2     version 3: the scale, a bfloat16
 …        4     tag: BLAKE2b of what the plan is bound to and of the bytes before
 =======  ====  ================================================================
 
@@ -24,11 +25,12 @@ from sparsemean.errors import InvalidInput
 from sparsemean.sampling.clock import MOST_RATIOS
 from sparsemean.sampling.plan import Plan
 
-FRESH, EPOCH = 1, 2
+FRESH, EPOCH, SCALE = 1, 2, 3
 NO_SLOT = (1 << 32) - 1
 TERMS = struct.Struct("<BII")
 CLOCK = struct.Struct("<QH")
 TAG_BYTES = 4
+SCALE_BYTES = 2
 UNKNOWN = "this is not a plan of this release; pass what server.plan(node) returned"
 MOST_BYTES = TERMS.size + CLOCK.size + MOST_RATIOS + TAG_BYTES
 
@@ -49,6 +51,8 @@ def slot_field(plan: Plan) -> int:
 
 
 def _terms(plan: Plan) -> bytes:
+    if plan.scale is not None:
+        return TERMS.pack(SCALE, slot_field(plan), plan.slots) + struct.pack("<f", plan.scale)[2:]
     if plan.epoch is None:
         return TERMS.pack(FRESH, slot_field(plan), plan.slots)
     clock = CLOCK.pack(plan.epoch, len(plan.ratios)) + plan.ratios
@@ -60,14 +64,16 @@ def unpack(blob: bytes, bound_to: bytes, epochs: bool = False) -> Plan:
 
     ``epochs`` says whether the draw is one of epochs, whose terms have another version.
     """
-    least = TERMS.size + (CLOCK.size if epochs else 0) + TAG_BYTES
-    if len(blob) < least or blob[0] != (EPOCH if epochs else FRESH):
+    extra = {EPOCH: CLOCK.size} if epochs else {FRESH: 0, SCALE: SCALE_BYTES}
+    version, rest = blob[:1], blob[TERMS.size : -TAG_BYTES]
+    if len(blob) < TERMS.size + TAG_BYTES or len(rest) < extra.get(version[0], len(blob)):
         raise InvalidInput(UNKNOWN)
     _, slot, slots = TERMS.unpack_from(blob)
-    epoch, count = CLOCK.unpack_from(blob, TERMS.size) if epochs else (None, 0)
-    if len(blob) != least + count:
+    epoch, count = CLOCK.unpack_from(rest) if epochs else (None, 0)
+    if len(rest) != extra[version[0]] + count:
         raise InvalidInput(UNKNOWN)
-    plan = Plan(None if slot == NO_SLOT else slot, slots, epoch, blob[least - TAG_BYTES : len(blob) - TAG_BYTES])
+    scale = struct.unpack("<f", b"\0\0" + rest)[0] if version[0] == SCALE else None
+    plan = Plan(None if slot == NO_SLOT else slot, slots, epoch, rest[CLOCK.size :] if epochs else b"", scale)
     if blob != pack(plan, bound_to):
         raise InvalidInput("the plan is of another run, node or round, or damaged; ask for server.plan(node) again")
     return plan

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -48,7 +50,8 @@ def opened_piece(roster: Roster, round: int, piece: Piece, lo: int, hi: int) -> 
     whose = f"the piece of node {piece.acceptance.receipt.node!r}"
     if not isinstance(piece.afresh, bool) or (piece.afresh and not run.in_step):
         raise sm.MalformedPayload(f"{whose} says afresh={piece.afresh!r}, which its encoder does not do")
-    if piece.plan != roster.plan(piece.acceptance.receipt.node, round):
+    plan = roster.plan(piece.acceptance.receipt.node, round)
+    if piece.plan != (None if plan is None else replace(plan, scale=None)):
         raise sm.WrongPlan(f"{whose} follows {piece.plan!r:.100}, which it has not in round {round}")
     if not is_whole(piece.choice, UNCHANGED, len(run.encoders) - 1) or not isinstance(piece.sent, tuple):
         raise sm.MalformedPayload(f"{whose} is of encoder {piece.choice!r}, and the run has {len(run.encoders)}")
@@ -83,6 +86,9 @@ def check_acceptance(acceptance: object, round: int, blocks: int) -> None:
         raise sm.MalformedPayload(
             f"bytes and basis of node {receipt.node!r} are {acceptance.bytes!r} and {acceptance.basis!r}"
         )
+    wanted = acceptance.wanted_scale
+    if wanted is not None and not (isinstance(wanted, float) and 0.0 <= wanted < math.inf):
+        raise sm.MalformedPayload(f"the scale that node {receipt.node!r} would like is {wanted!r}")
 
 
 def _check_sent(sent: object, whose: str, fixed: bool, most: int, dtype: np.dtype[Any], lo: int, hi: int) -> None:

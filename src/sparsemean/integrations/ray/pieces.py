@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -45,7 +45,7 @@ class Piece:
     sent : tuple of Sent
         Its parts, as far as they lie in the range.
     plan : Plan, optional
-        What its node went by, where the run has plans.
+        The slot of its node, where the run has plans; values have no need of the plan's scale any more.
     """
 
     acceptance: Acceptance
@@ -77,10 +77,12 @@ class Piece:
         numbers = np.array([self.acceptance.bytes, self.acceptance.basis, self.afresh, self.choice, after], np.int64)
         sent: list[Tree] = [{"values": each.values, "noise": each.noise, "at": each.at} for each in self.sent]
         tree: dict[str, Tree] = {"digest": receipt.digest, "numbers": numbers, "sent": sent}
+        if self.acceptance.wanted_scale is not None:
+            tree["wanted"] = np.array(self.acceptance.wanted_scale)
         if self.plan is not None:
-            slot, slots, epoch, ratios = astuple(self.plan)
-            clock = () if epoch is None else (epoch, *ratios)
-            tree["plan"] = np.array([-1 if slot is None else slot, slots, *clock], np.int64)
+            slot, epoch = self.plan.slot, self.plan.epoch
+            clock = () if epoch is None else (epoch, *self.plan.ratios)
+            tree["plan"] = np.array([-1 if slot is None else slot, self.plan.slots, *clock], np.int64)
         return receipt.node, self.acceptance.weight.tobytes(), b"".join(written(tree))
 
     @staticmethod
@@ -96,12 +98,15 @@ class Piece:
         if isinstance(tree, dict) and "plan" in tree:
             slot, slots, *clock = array_in(tree, "plan").tolist()
             plan = Plan(None if slot < 0 else slot, slots, clock[0] if clock else None, bytes(clock[1:]))
-        return Piece(Acceptance(receipt, np.frombuffer(weight), size, basis), bool(afresh), choice, parts, plan), after
+        wanted = float(array_in(tree, "wanted")) if isinstance(tree, dict) and "wanted" in tree else None
+        acceptance = Acceptance(receipt, np.frombuffer(weight), size, basis, wanted)
+        return Piece(acceptance, bool(afresh), choice, parts, plan), after
 
 
 def pieces(run: sm.Run, bounds: Sequence[int], entry: Entry, plan: Plan | None) -> list[Piece]:
     """One for each range, also where nothing of the payload lies in it: every shard knows every node."""
     acceptance, afresh, payload = entry
+    plan = None if plan is None else replace(plan, scale=None)
     if payload is None:
         return [Piece(acceptance, afresh, UNCHANGED, (), plan)] * (len(bounds) - 1)
     layouts = run.layouts[payload.choice]

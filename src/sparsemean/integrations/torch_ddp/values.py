@@ -13,7 +13,8 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from sparsemean.integrations.torch_ddp.stream_words import Stream, uniforms
-from sparsemean.wire.values.dithered import GROUP, LARGEST_SCALE
+from sparsemean.sampling.plan import LARGEST_SCALE
+from sparsemean.wire.values.dithered import GROUP
 
 NAN = 0x7FC0  # bits of a bfloat16
 
@@ -126,6 +127,7 @@ KINDS: dict[str, TensorValues] = {
     "bfloat16": TensorRounded(torch.bfloat16),
     "int8": TensorDithered(8),
     "int4": TensorDithered(4),
+    "2-bit": TensorDithered(2),
     "1-bit": TensorDithered(1),
 }
 

@@ -10,6 +10,7 @@ code      name      bytes a value       what the receiver gets
 5         int8      1 + 1/128           the value plus noise of variance exactly s²/12
 6         int4      1/2 + 1/128         the same, the step s being 17 times as long
 7         1-bit     1/8 + 1/128         the same, 255 times as long
+8         2-bit     1/4 + 1/128         the same, 85 times as long
 ========  ========  ==================  =====================================================
 """
 
@@ -38,6 +39,7 @@ KINDS: dict[str, ValueKind] = {
         Rounded(4, "bfloat16", sixteen.BFLOAT16),
         Dithered(5, "int8", bits=8),
         Dithered(6, "int4", bits=4),
+        Dithered(8, "2-bit", bits=2),
         Dithered(7, "1-bit", bits=1),
     )
 }
@@ -46,8 +48,8 @@ KINDS: dict[str, ValueKind] = {
 def value_kind(name: str) -> ValueKind:
     """The kind of that name.
 
-    >>> [value_kind(name).size(1000) for name in ("float32", "float16", "int8", "int4", "1-bit")]
-    [4000, 2000, 1008, 508, 133]
+    >>> [value_kind(name).size(1000) for name in ("float32", "float16", "int8", "int4", "2-bit", "1-bit")]
+    [4000, 2000, 1008, 508, 258, 133]
     """
     try:
         return KINDS[name]

@@ -1,4 +1,4 @@
-"""Integers of 1, 4 or 8 bits in whole bytes: the first in the lowest bits, what is left over 0."""
+"""Integers of 1, 2, 4 or 8 bits in whole bytes: the first in the lowest bits, what is left over 0."""
 
 from __future__ import annotations
 
@@ -29,11 +29,15 @@ def pack(codes: Codes, width: int) -> bytes:
     """
     if width == 1:
         return np.packbits(codes, bitorder="little").tobytes()
-    if width == 4:
-        paired = np.zeros(2 * size(codes.size, 4), np.uint8)
-        paired[: codes.size] = codes
-        return (paired[0::2] | paired[1::2] << 4).tobytes()
-    return codes.tobytes()
+    if width == 8:
+        return codes.tobytes()
+    shifts = range(0, 8, width)
+    filled = np.zeros(len(shifts) * size(codes.size, width), np.uint8)
+    filled[: codes.size] = codes
+    packed = filled[:: len(shifts)].copy()
+    for place, shift in enumerate(shifts[1:], 1):
+        packed |= filled[place :: len(shifts)] << np.uint8(shift)
+    return packed.tobytes()
 
 
 def unpack(reader: Reader, count: int, width: int) -> Codes:
@@ -44,7 +48,8 @@ def unpack(reader: Reader, count: int, width: int) -> Codes:
     if width == 1:
         codes = np.unpackbits(packed, bitorder="little")
     else:
-        codes = np.stack([packed & 15, packed >> 4], axis=1).ravel()
+        shifts = np.arange(0, 8, width, dtype=np.uint8)
+        codes = (packed[:, None] >> shifts & np.uint8((1 << width) - 1)).ravel()
     if np.any(codes[count:]):
         raise MalformedPayload("padding bits are set")
     return codes[:count]

@@ -1,4 +1,4 @@
-"""Integers of few bits by seeded subtractive dither: int8, int4 and 1-bit."""
+"""Integers of few bits by seeded subtractive dither: int8, int4, 2-bit and 1-bit."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from sparsemean.errors import InvalidInput, MalformedPayload, NonFiniteValues
 from sparsemean.kernels import restore
 from sparsemean.payload.noise import Levels
 from sparsemean.sampling import Key, stream_of
+from sparsemean.sampling.plan import LARGEST_SCALE
 from sparsemean.wire.reader import Reader
 from sparsemean.wire.values import bits
 from sparsemean.wire.values.bits import Codes
 from sparsemean.wire.values.dither import LABEL, chunks
-from sparsemean.wire.values.kind import ValueKind
+from sparsemean.wire.values.kind import Read, ValueKind
 from sparsemean.wire.values.sixteen import BFLOAT16, bfloat16_above
 
 GROUP = 256  # values that share a scale: 1/16 bit of overhead each
-LARGEST_SCALE = 2.0**126  # a decoded value may be twice the scale, and has to be a float32
 _LARGEST_BITS, _SIGN = 0x7E80, 0x8000  # of bfloat16
 Scalar = TypeVar("Scalar", bound=np.generic)
 
@@ -74,7 +74,7 @@ class Dithered(ValueKind):
                 f"{self.name} takes values up to {LARGEST_SCALE:.3g}; rescale the vector, or use float32 or float64"
             )
         scales = bfloat16_above(largest)
-        steps = step(BFLOAT16.widen(scales).astype(np.float64), 1 << self.bits)
+        steps = step(_widened(scales), 1 << self.bits)
         nonzero = steps > 0.0
         steps[~nonzero] = 1.0
         codes = np.empty(values.size, np.uint8)
@@ -94,7 +94,7 @@ class Dithered(ValueKind):
         if np.any(scales & _SIGN):
             raise MalformedPayload("the scale of a group is negative")
         codes = bits.unpack(body, count, self.bits)
-        steps = step(BFLOAT16.widen(scales).astype(np.float64), 1 << self.bits)
+        steps = step(_widened(scales), 1 << self.bits)
         values = np.empty(count, self.dtype)
         restore(stream_of(key, LABEL), codes, steps, GROUP, 1 << self.bits, values)
         if not np.all(steps):
@@ -103,6 +103,21 @@ class Dithered(ValueKind):
                 raise MalformedPayload("a group of scale 0 has codes other than 0")
             values[zero] = 0.0  # not −0
         return values, Levels(steps * steps / 12.0, GROUP, count)
+
+    def read(self, reader: Reader, count: int, key: Key) -> Read:
+        """The same with a scale that would suit the sender: the median of its own."""
+        values, noise = self.unpack(reader, count, key)
+        own = np.sort(np.sqrt(12.0 * noise.levels)) * ((1 << self.bits) - 1) / 2
+        return Read(values, noise, float(own[own.size // 2]) if own.size else 0.0)
+
+
+def own_scales(values: Floats) -> Doubles:
+    """The scale of each group of values: the smallest bfloat16 that is not below its largest magnitude."""
+    return _widened(bfloat16_above(_largest_of_groups(values)))
+
+
+def _widened(scales: npt.NDArray[np.uint16]) -> Doubles:
+    return BFLOAT16.widen(scales).astype(np.float64)
 
 
 def _groups(count: int) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -32,6 +32,17 @@ def bounded(values: Floats) -> bool:
     return bool(-limit <= values.min() and values.max() <= limit)  # NaN compares as false
 
 
+class Read(NamedTuple):
+    """Values that came, the variance of the rounding noise in each, and the scale that would suit their sender.
+
+    A scale is that of few-bit values (``Plan.scale``); None where values have none.
+    """
+
+    values: Floats
+    noise: Levels | Octaves | float
+    wanted_scale: float | None = None
+
+
 class ValueKind(ABC):
     """A number format: its code in the frame, and how arrays become bytes and come back.
 
@@ -54,3 +65,7 @@ class ValueKind(ABC):
     @abstractmethod
     def unpack(self, reader: Reader, count: int, key: Key) -> tuple[Floats, Levels | Octaves | float]:
         """The next ``count`` values, finite, and the variance of the rounding noise in each."""
+
+    def read(self, reader: Reader, count: int, key: Key) -> Read:
+        """The same, with the scale that would suit the sender."""
+        return Read(*self.unpack(reader, count, key))
