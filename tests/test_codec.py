@@ -93,9 +93,10 @@ def test_the_bytes_come_back_as_what_the_encoder_made(name, values):
     run = sm.Run(scheme_named(name, values=values), dim=8, seed=1)
     encoder = run.scheme.encoder
     state = encoder.start(8) if isinstance(encoder, sm.encoders.Stateful) else {}
-    plan = Plan(1, 3, epoch=4 if run.epochs else None) if run.planned else None
+    terms = Plan(1, 3, None if run.epochs is None else 4)
+    plan = terms if run.planned else None
     made = encoder.encode(VECTOR, run.key("a", 4, plan), state)
-    blob = sm.Client(run, "a").encode(VECTOR, 4, None if plan is None else codec.pack_plan(run, "a", 4, plan))
+    blob = sm.Client(run, "a").encode(VECTOR, 4, codec.pack_plan(run, "a", 4, terms))
     header, body = codec.open_frame(run, "a", blob)
     read = codec.read_payload(run, "a", header, body, plan)
     assert made is not None

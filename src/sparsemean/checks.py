@@ -83,13 +83,13 @@ def check_encoder(encoder: Encoder, dim: int, trials: int = 2000) -> None:
     """Encoding is pure, its payload fits its layout, and unbiasedness and ω are as declared."""
     vector = example_vectors(1, dim)[0]
     state = encoder.start(dim) if isinstance(encoder, Stateful) else {}
+    planned, epochs = encoder.facts.planned, encoder.facts.epochs
 
-    def encoded(round: int) -> Payload | None:
-        plan = Plan(1, 3, epoch=round if encoder.facts.epochs else None) if encoder.facts.planned else None
-        return encoder.encode(vector, Key(1, round, "node", plan=plan), state)
+    def key(trial: int) -> Key:  # with epochs, of the first round of one
+        return Key(1, trial, "node", plan=Plan(1, 3, trial if epochs else None) if planned else None)
 
-    payloads = [encoded(trial) for trial in range(trials)]
-    again = encoded(0)
+    payloads = [encoder.encode(vector, key(trial), state) for trial in range(trials)]
+    again = encoder.encode(vector, key(0), state)
     first = payloads[0]
     if first is None or again is None:
         raise CheckFailed("the first payload of a node may not be skipped: the server knows nothing of it yet")

@@ -133,7 +133,8 @@ def test_a_restored_client_keeps_its_choice() -> None:
 def test_names_that_begin_with_rand_k_take_several_sizes(name: str) -> None:
     options: dict[str, Any] = {"ratio": 2.0} if name.endswith("opt") else {}
     scheme = sm.named(name, k=(0.5, 0.2), **options)
-    draw = sm.Balanced() if "balanced" in name else sm.Epochs() if "epochs" in name else sm.Independent()
+    draws = {"balanced": sm.Balanced(), "epochs": sm.Epochs()}
+    draw = next((draw for word, draw in draws.items() if word in name), sm.Independent())
     assert scheme.encoder == sm.OneOf((sm.RandK(0.5, draw=draw), sm.RandK(0.2, draw=draw)))
     assert sm.named(name, k=[0.5, 0.2], **options) == scheme
     alone = sm.named(name, k=0.5, **options)

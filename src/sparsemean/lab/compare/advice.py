@@ -7,6 +7,7 @@ import math
 from sparsemean.lab.compare.budget import WHOLE_VECTORS
 from sparsemean.lab.compare.comparison import Comparison, Result
 from sparsemean.lab.compare.correlation import VectorCorrelation
+from sparsemean.schemes import names
 
 ORACLE = "rand-k-spatial-opt"
 OTHER_USE = ("-ratio", "-shrunk")
@@ -21,9 +22,10 @@ RESTLESS = 0.5
 def advice(comparison: Comparison) -> str:
     """The scheme to use on vectors like these, with the reason; an unbiased one beside it where the best is biased.
 
-    Schemes are judged by the exact error where there is a formula, because a few seeds can mislead.
+    Schemes are judged by the exact error where there is a formula, because a few seeds can mislead. Of those that
+    come to the same, as many do in a single round, the simplest is taken.
     """
-    able = sorted((r for r in comparison.results if _is_choice(r, comparison)), key=_judged)
+    able = sorted((r for r in comparison.results if _is_choice(r, comparison)), key=_rank)
     if not able:
         return "Nothing here compresses these vectors within the budget; send them whole, or give a larger budget."
     best = able[0]
@@ -60,6 +62,11 @@ def _judged(result: Result) -> float:
     return result.nmse if result.exact is None else result.exact
 
 
+def _rank(result: Result) -> tuple[float, int]:
+    """The error to six digits; then the place among the names, which go from simple to composed."""
+    return float(f"{_judged(result):.6g}"), names().index(result.scheme.partition(" ")[0])
+
+
 def _is_choice(result: Result, comparison: Comparison) -> bool:
     """Not the one told the true correlation, nor one for another use, that diverges or is over the budget.
 
@@ -78,7 +85,7 @@ def _reason(scheme: str, correlation: VectorCorrelation) -> str:
     scheme = scheme.partition(" ")[0]
     if scheme == "identity":
         return "the budget takes whole vectors in these values"
-    if scheme.startswith("rand-k-balanced"):
+    if scheme.startswith(("rand-k-balanced", "rand-k-epochs")):
         return _balanced_reason(space, correlation, change if scheme.endswith("hybrid") else None)
     if scheme == "rand-k-hybrid" and change is not None:
         return f"it fits how alike nodes are ({space}) and how little they change ({percent(change)} a round)"
