@@ -90,7 +90,9 @@ class Estimate:
     error_is_bound : bool
         Whether ``error`` estimates an upper bound of the expected squared error and not the error itself: with a
         balanced draw of np ≤ 1 no two nodes send the same coordinate, so that nobody can tell how similar they are.
-        The bound is (1/p) R1/n², far too large for similar nodes.
+        The bound is (1/p) R1/n², far too large for similar nodes. Likewise where few-bit values have a common scale,
+        and rounding is over 5 % of the error: nodes share out their dither, and the more alike they are, the less of
+        ``rounding`` is left in the mean.
     actual_error : float or None
         Prediction of the *actual* squared error ‖mean − truth‖² of this round, given how many nodes sent each
         coordinate; at least 0. None with nodes of several k, for bounds, and where nothing came of some block.
