@@ -187,3 +187,18 @@ def test_what_is_no_scale_is_refused(scale):
         Plan(0, 2, scale=scale)
     with pytest.raises(InvalidInput, match="with a slot and without an epoch"):
         Plan(None, 0, scale=1.0)
+
+
+@KINDS
+def test_which_way_values_travel_does_not_depend_on_the_dither(name):
+    """Else the dither of those that travel by the common scale would not be uniform."""
+    count, ways = 700, set()
+    for larger in range(0, 200, 4):
+        values = np.full(count, 0.9)
+        values[:larger] = 1.2
+        found = {
+            kind_of(name, 1.0, count, count, round=round).pack(values, Key(7, round, "a"))[0] for round in range(8)
+        }
+        assert len(found) == 1
+        ways |= found
+    assert ways == {OWN, COMMON}

@@ -33,7 +33,8 @@ def advice(comparison: Comparison) -> str:
         return f"The budget is large enough for everything these vectors hold: {best.scheme} and others are exact."
     baseline = " ".join(["rand-k", *best.scheme.split(" ")[1:]])  # with the same kind of values
     plain = next((result for result in able if result.scheme == baseline), None)
-    gain = f", {_judged(plain) / _judged(best):.3g} times less than {baseline}" if plain and plain is not best else ""
+    less = f"{_judged(plain) / _judged(best):.3g}" if plain else "1"
+    gain = f", {less} times less than {baseline}" if less != "1" else ""
     reason = _reason(best.scheme, comparison.correlation)
     sentence = (
         f"Use {best.scheme}: relative error {_judged(best):.3g} at {best.bytes_per_node:.0f} bytes per node{gain}"

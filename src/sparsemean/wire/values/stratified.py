@@ -33,9 +33,9 @@ class Stratified(ValueKind):
     all. For itself each is uniform, so what comes back is x plus noise that is uniform with variance step²/12, as ever.
     But where the senders have equal values, the noise of their mean is that of one value of step/s.
 
-    A value beyond the codes is listed with the number of steps that it lies beyond them. Where that takes too many
-    bytes, or the node's own scales are so small that the common step would double its noise, the values travel as
-    ``kind`` has them, each group with its own scale and the node's own dither.
+    A value beyond the codes is listed with the number of steps that it lies beyond them. Where there would be many, or
+    the node's own scales are so small that the common step would double its noise, the values travel as ``kind`` has
+    them, each group with its own scale and the node's own dither.
 
     Parameters
     ----------
@@ -87,8 +87,17 @@ class Stratified(ValueKind):
         return bytes([COMMON]) + common
 
     def _fits(self, values: Floats) -> bool:
-        """Whether the common step is worth it: its square is not over twice the mean square of the node's own."""
-        if not np.all(np.abs(values) < (self.levels / 2 + MOST_BEYOND - 1) * self.step):
+        """Whether few values will lie beyond the codes, and the step's square is at most twice the node's own.
+
+        It goes by the values alone. Were it to go by how many turn out to be beyond, the dither of those that travel so
+        would no longer be uniform. ``most_bytes`` leaves room for so many more than are expected here that it happens
+        with a probability below 1e-14 that they do not fit.
+        """
+        sizes = np.abs(values)
+        if not np.all(sizes < (self.levels / 2 + MOST_BEYOND - 1) * self.step):
+            return False
+        beyond = np.sum(np.clip((sizes - self.scale) / self.step, 0.0, 1.0))  # on average, |D| being below ½
+        if beyond > 3.0 + self.kind.size(values.size) / 24.0:
             return False
         own = own_scales(values)
         return bool(self.scale**2 <= 2.0 * np.mean(own * own)) if own.size else False
@@ -150,6 +159,6 @@ class Stratified(ValueKind):
 
 
 def most_bytes(kind: Dithered, count: int) -> int:
-    """What the common step may take: an eighth and eight bytes more than the node's own."""
+    """What the common step may take: a quarter and 96 bytes more than the node's own, of which little is needed."""
     own = kind.size(count)
-    return own + own // 8 + 8
+    return own + own // 4 + 96
