@@ -50,7 +50,7 @@ SAME = {
     "rand-k-temporal-shared-stable": sm.named("rand-k-temporal-shared-stable", k=0.05),
     "rand-k-hybrid": sm.named("rand-k-hybrid", k=(0.05, 0.02)),
     "diana": sm.named("diana", k=0.05),
-    "rand-k-balanced": sm.named("rand-k-balanced", k=(0.25, 0.02), values="int8"),
+    "rand-k-balanced": sm.named("rand-k-balanced", k=(0.25, 0.02), values="2-bit"),
     "rand-k-balanced-hybrid": sm.named("rand-k-balanced-hybrid", k=0.3),
     "rand-k-epochs-hybrid": sm.named("rand-k-epochs-hybrid", k=(0.25, 0.02), values="int8"),
     "balanced, given T": sm.Scheme(sm.RandK(0.3, draw=sm.Balanced()), sm.Spatial("avg"), sm.PerNode()),

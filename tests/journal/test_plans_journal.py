@@ -27,7 +27,7 @@ from sparsemean.server.fingerprint import fingerprint
 DIM = 30
 SCHEMES = {
     "plain": sm.named("rand-k-balanced", k=0.4),
-    "hybrid": sm.named("rand-k-balanced-hybrid", k=(0.5, 0.2), values="int8"),
+    "hybrid": sm.named("rand-k-balanced-hybrid", k=(0.5, 0.2), values="2-bit"),
     "few bits": sm.Scheme(sm.RandK(0.9, draw=sm.Balanced()), values="1-bit"),
     "epochs": sm.named("rand-k-epochs-hybrid", k=(0.5, 0.2), values="int8"),
     "epochs without restarts": sm.Scheme(sm.RandK(0.4, draw=sm.Epochs(ratio=3.0, restart=False)), memory=sm.PerNode()),

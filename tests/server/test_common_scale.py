@@ -39,7 +39,7 @@ def play(server: sm.Server, x: np.ndarray, order: list[int] | None = None) -> sm
 
 @pytest.mark.parametrize("values", ["int8", "int4", "2-bit", "1-bit"])
 def test_the_first_round_has_none_and_later_ones_have_one_for_all(values):
-    server = sm.Server(run_of(values))
+    server = sm.Server(run_of(values, common_scale=True))
     assert scales(server) == {None}
     for round in range(4):
         play(server, vectors(round))
@@ -48,12 +48,43 @@ def test_the_first_round_has_none_and_later_ones_have_one_for_all(values):
         assert 1.5 < scale < 4.0, "about as large as the largest of 256 normal values, less for few bits"
 
 
-@pytest.mark.parametrize("run", [run_of("float32"), run_of("float16"), run_of("1-bit", common_scale=False)])
+@pytest.mark.parametrize(
+    "run", [run_of("float16"), run_of("int8"), run_of("int4"), run_of("1-bit", common_scale=False)]
+)
 def test_there_is_none_where_it_is_switched_off_or_values_have_no_scale(run):
     server = sm.Server(run)
     for round in range(3):
         assert scales(server) == {None}
         play(server, vectors(round))
+    assert run.payload_fixed
+
+
+def test_one_and_two_bits_have_one_by_default():
+    assert [run_of(values).common_scale for values in ("1-bit", "2-bit", "int4", "int8")] == [True, True, False, False]
+    with pytest.raises(sm.InvalidInput, match="common_scale is True, False or None, got 2"):
+        sm.Balanced(common_scale=2)  # type: ignore[arg-type]
+
+
+def test_a_journal_whose_open_round_has_a_scale_that_the_draw_no_longer_asks_for_goes_on(tmp_path: Path):
+    """Before, int8 had a common scale by default."""
+    run, x = run_of("int8"), vectors(1)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(sm.Balanced, "common_bits", 8)
+        with sm.Server(run, journal=tmp_path) as server:
+            play(server, vectors(0))
+            plans = server.plans(NODES)
+            blobs = {node: sm.Client(run, node).encode(x[i], 1, plans[node]) for i, node in enumerate(NODES)}
+            for node in NODES[:4]:
+                server.accept(node, blobs[node])
+            with sm.Server(run) as plain:
+                play(plain, vectors(0))
+                expected = play(plain, x).mean
+    with sm.Server(run, journal=tmp_path) as server:
+        assert server.plans(NODES) == plans
+        for node in NODES:
+            server.accept(node, blobs[node])
+        assert server.close_round().mean.tolist() == expected.tolist()
+        assert scales(server) == {None}
 
 
 def test_switched_off_a_node_rounds_by_itself_in_every_round_and_switched_on_in_the_first():
@@ -76,7 +107,7 @@ def test_it_depends_on_earlier_rounds_alone_and_not_on_the_order_of_arrival():
 
 
 def test_it_follows_values_that_grow_and_shrink():
-    server = sm.Server(run_of("int4"))
+    server = sm.Server(run_of("2-bit"))
     for round, size in enumerate([1.0, 1.0, 100.0, 100.0, 0.01, 0.01]):
         play(server, vectors(round, size))
         (scale,) = scales(server)

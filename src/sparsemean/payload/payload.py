@@ -30,7 +30,7 @@ class Part:
     noise : float, Levels or Octaves, default 0
         Variance of the rounding noise in each value, before the scale; the receiver's, 0 at the sender.
     wanted_scale : float, optional
-        The scale that would suit few-bit values of a stratified draw; the receiver's.
+        The scale that would suit few-bit values of a draw with a common scale; the receiver's.
     """
 
     where: Ints | Sample

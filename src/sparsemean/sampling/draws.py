@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from sparsemean._types import Ints
+from sparsemean.errors import InvalidInput
 from sparsemean.kernels.sample import Sample
 from sparsemean.sampling.keys import Key
 from sparsemean.sampling.samples import balanced_sample_of, sample_of
@@ -56,9 +57,9 @@ class Draw(ABC):
         return True
 
     @property
-    def stratified(self) -> bool:
-        """Whether few-bit values of nodes with a slot may share a scale, and the dither, by the server's plan."""
-        return False
+    def common_bits(self) -> int:
+        """Values of so many bits and fewer share a scale and the dither, where nodes have a slot and the plan says so."""
+        return 0
 
     @abstractmethod
     def drawn(self, key: Key, dim: int, k: int) -> tuple[Drawn, ...]:
@@ -89,17 +90,22 @@ class Balanced(Draw):
 
     Parameters
     ----------
-    common_scale : bool, default True
-        Values of 8 bits and fewer get one scale for all nodes, from the second round on, and share out the dither
-        among the senders of a coordinate: the more alike the nodes are, the less is left of the noise of rounding in
-        their mean (docs/sampling.md). False: each node rounds by itself.
+    common_scale : bool, optional
+        Whether few-bit values get one scale for all nodes, from the second round on, and share out the dither among
+        the senders of a coordinate: the more alike the nodes are, the less is left of the noise of rounding in their
+        mean (docs/sampling.md). By default values of one and two bits do, which gain most; True: int4 and int8 as well,
+        at a byte or more a payload; False: none, each node rounds by itself.
     """
 
-    common_scale: bool = field(default=True, metadata={LATER: True})
+    common_scale: bool | None = field(default=None, metadata={LATER: True})
+
+    def __post_init__(self) -> None:
+        if self.common_scale not in (None, False, True):
+            raise InvalidInput(f"common_scale is True, False or None, got {self.common_scale!r:.100}")
 
     @property
-    def stratified(self) -> bool:
-        return self.common_scale
+    def common_bits(self) -> int:
+        return 2 if self.common_scale is None else 8 if self.common_scale else 0
 
     @property
     def planned(self) -> bool:

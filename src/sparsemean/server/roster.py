@@ -227,7 +227,8 @@ class Roster:
         if self.run.in_step:
             self._basis.update({node: accepted.basis for node, accepted in self.accepted.items()})
         self._closed_terms, self.dealt = self._open_terms(), None
-        self.scale = next_scale((accepted.wanted_scale for accepted in self.accepted.values()), self.scale)
+        wanted = (accepted.wanted_scale for accepted in self.accepted.values())
+        self.scale = next_scale(wanted, self.scale) if self.run.common_scale else None
         self._closed = {node: replace(accepted, wanted_scale=None) for node, accepted in self.accepted.items()}
         self.accepted = {}
         if self._control is None:  # only an epoch outlives its round

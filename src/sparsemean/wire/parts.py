@@ -47,7 +47,7 @@ def unpack(reader: Reader, layout: Layout, dim: int, kind: ValueKind, key: Key) 
         sent, noise, wanted = _rounding(kind, layout, dim, own).read(reader, layout.count, own)
         classes = layout.drawn(own, dim)
         if len(classes) == 1:
-            suits = wanted if layout.draw.stratified else None
+            suits = None if sized(layout, kind) else wanted
             return (Part(classes[0].where, sent, layout.scale, noise, suits),)
         return tuple(_split(classes, sent, noise))
     listed = coordinates.unpack(reader, dim, layout.count)
@@ -71,16 +71,16 @@ def _split(classes: Sequence[Drawn], sent: Floats, noise: Levels | Octaves | flo
 def _rounding(kind: ValueKind, layout: Layout, dim: int, key: Key) -> ValueKind:
     """How values of this part are rounded: by the plan's scale where it has one, and by ranks; else by ``kind``."""
     plan = key.plan
-    if plan is None or plan.scale is None or not layout.draw.stratified or not isinstance(kind, Dithered):
+    if plan is None or plan.scale is None or not layout.draw.common_bits or not isinstance(kind, Dithered):
         return kind
     (drawn,) = layout.drawn(key, dim)
-    assert isinstance(drawn.where, Sample)  # a stratified draw is balanced
+    assert isinstance(drawn.where, Sample)  # a draw with a common scale is balanced
     return Stratified(kind, plan.scale, drawn.where)
 
 
 def sized(layout: Layout, kind: ValueKind) -> bool:
     """Whether every part with this layout has the same length."""
-    return layout.fixed and not (layout.draw.stratified and isinstance(kind, Dithered))
+    return layout.fixed and not (isinstance(kind, Dithered) and kind.bits <= layout.draw.common_bits)
 
 
 def most_bytes(layout: Layout, dim: int, kind: ValueKind) -> int:
