@@ -17,6 +17,7 @@ from sparsemean.encoders import (
     TopK,
     Wangni,
 )
+from sparsemean.encoders import Relative as Relative
 from sparsemean.errors import BrokenServer as BrokenServer  # not in __all__, whose names are fixed
 from sparsemean.errors import (
     CheckFailed,

@@ -196,7 +196,8 @@ def check_mean(scheme: Scheme, vectors: Doubles, trials: int) -> None:
 
     Schemes that remember play two rounds of similar vectors first, so that what they remember is tried too.
     """
-    remembers = scheme.memory != Nothing() or scheme.node_state or scheme.decoder.adapts
+    past = scheme.node_state or scheme.encoder.facts.relative or scheme.decoder.adapts
+    remembers = past or scheme.memory != Nothing()
     truth, ones = vectors.mean(axis=0), np.ones(len(vectors))
     means, exact, said = [], [], []
     for trial in range(trials):

@@ -5,6 +5,9 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 
+import numpy as np
+
+from sparsemean._types import Floats
 from sparsemean.errors import ForeignPayload, MalformedPayload, WrongPlan
 from sparsemean.payload import Payload
 from sparsemean.run import Run
@@ -120,6 +123,11 @@ def read_payload(run: Run, node: str, header: Header, body: memoryview, plan: Pl
     reader.finish()
     wanted = [part.wanted_scale for part in read if part.wanted_scale is not None]
     return Payload(read, choice, 0 if plan is None else plan.slots, max(wanted, default=None))
+
+
+def reference_tag(reference: Floats) -> int:
+    """What stands for a reference in the ``basis`` of frames that are relative to it: a checksum, never 0."""
+    return crc32(np.ascontiguousarray(reference, "<f4").tobytes()) or 1
 
 
 def next_basis(basis: int, blob: bytes) -> int:

@@ -163,6 +163,11 @@ class Run:
         return self.scheme.encoder.facts.in_step
 
     @cached_property
+    def relative(self) -> bool:
+        """Whether nodes may send differences to the last mean."""
+        return self.scheme.encoder.facts.relative
+
+    @cached_property
     def value_kind(self) -> ValueKind:
         """How a value travels."""
         return value_kind(self.scheme.values)

@@ -54,9 +54,9 @@ def simulate(
 
 def play_round(server: Server, clients: Sequence[Client], vectors: npt.ArrayLike, weights: npt.ArrayLike) -> Estimate:
     """Plan, encode, accept and deliver for each client, then close the round."""
-    plans = server.plans({client.node: client.encoder for client in clients})
+    plans, reference = server.plans({client.node: client.encoder for client in clients}), server.reference
     for client, vector, weight in zip(clients, np.asarray(vectors), np.asarray(weights), strict=True):
-        blob = client.encode(vector, server.round, plans[client.node])
+        blob = client.encode(vector, server.round, plans[client.node], reference)
         client.delivered(server.accept(client.node, blob, weight))
     return server.close_round()
 

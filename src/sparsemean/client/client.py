@@ -11,9 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from sparsemean import codec
+from sparsemean._types import Floats
 from sparsemean.client.saved_state import packed, unpacked
 from sparsemean.codec import next_basis
 from sparsemean.encoders import Encoder, State, Stateful
+from sparsemean.encoders.relative import REFERENCE
 from sparsemean.errors import InvalidInput, OutOfStep, PayloadError
 from sparsemean.inputs import LONGEST_NAME, node_name, round_number, vector_of
 from sparsemean.payload import Payload
@@ -76,7 +78,9 @@ class Client:
         self._waiting: _Sent | None = None
         self._delivered: _Sent | None = None
 
-    def encode(self, vector: npt.ArrayLike, round: int, plan: bytes | None = None) -> bytes:
+    def encode(
+        self, vector: npt.ArrayLike, round: int, plan: bytes | None = None, reference: npt.ArrayLike | None = None
+    ) -> bytes:
         """The payload for this round. The same vector gives the same bytes, also after it was delivered.
 
         Parameters
@@ -87,12 +91,19 @@ class Client:
         plan : bytes, optional
             What ``server.plan(node)`` returned in this round. Only designed draws, such as ``Balanced()``, need one,
             unless the run lists all ``nodes``.
+        reference : (d,) array, optional
+            With a ``Relative`` encoder, the last mean that the server broadcast: ``server.reference``, or
+            ``estimate.mean``, of which float32 is taken. None where the node has not heard it.
         """
         checked, round = vector_of(vector, self.run.dim), round_number(round)
         encoder, terms = self.encoder, self._terms(round, plan)
         key = self.run.key(self.node, round, terms)
         if not isinstance(encoder, Stateful):
-            return self._pack(encoder.encode(checked, key, {}), round, terms)
+            common = None if reference is None else self._reference(reference)
+            payload = encoder.encode(checked, key, {} if common is None else {REFERENCE: common})
+            return self._pack(payload, round, terms, 0 if common is None else codec.reference_tag(common))
+        if reference is not None:
+            self._reference(reference)  # which is refused
         digest = hashlib.blake2b(checked.tobytes(), digest_size=16).hexdigest()
         if self._delivered is not None and round <= self._delivered.round:
             if (round, digest) == (self._delivered.round, self._delivered.vector):
@@ -100,11 +111,19 @@ class Client:
             raise InvalidInput(
                 f"round {self._delivered.round} was delivered, and the node's state moved on; use a later round"
             )
-        blob = self._pack(encoder.encode(checked, key, self._state), round, terms)
+        basis = self._basis if self.run.in_step else 0
+        blob = self._pack(encoder.encode(checked, key, self._state), round, terms, basis)
         header, body = codec.open_frame(self.run, self.node, blob)
         as_decoded = codec.read_payload(self.run, self.node, header, body, terms)
         self._waiting = _Sent(round, digest, blob, encoder.advance(checked, as_decoded, self._state), terms)
         return blob
+
+    def _reference(self, reference: npt.ArrayLike) -> Floats:
+        if not self.run.relative:
+            raise InvalidInput(
+                f"{self.encoder!r} sends vectors as they are; encode without reference=, or use Relative"
+            )
+        return vector_of(reference, self.run.dim).astype(np.float32)
 
     def _terms(self, round: int, plan: bytes | None) -> Plan | None:
         """The plan to follow: that of the server or, where the run lists all nodes, that of its list."""
@@ -137,8 +156,7 @@ class Client:
         self._basis = next_basis(self._basis, self._waiting.blob)
         self._delivered, self._waiting = self._waiting, None
 
-    def _pack(self, payload: Payload | None, round: int, plan: Plan | None) -> bytes:
-        basis = self._basis if self.run.in_step else 0
+    def _pack(self, payload: Payload | None, round: int, plan: Plan | None, basis: int) -> bytes:
         if payload is not None:
             payload = replace(payload, choice=self.choice)
         return codec.pack(self.run, self.node, round, payload, basis, plan)

@@ -8,6 +8,7 @@ from sparsemean.encoders.induced import Induced
 from sparsemean.encoders.lazy import Lazy
 from sparsemean.encoders.one_of import OneOf
 from sparsemean.encoders.rand_k import RandK
+from sparsemean.encoders.relative import Relative
 from sparsemean.encoders.rtop_k import RTopK
 from sparsemean.encoders.top_k import TopK
 from sparsemean.encoders.wangni import Wangni
@@ -23,6 +24,7 @@ __all__ = [
     "OneOf",
     "RTopK",
     "RandK",
+    "Relative",
     "State",
     "Stateful",
     "TopK",

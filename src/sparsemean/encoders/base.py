@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from sparsemean._types import Doubles, Floats
+from sparsemean._types import Floats
 from sparsemean.payload import Layout, Payload
 from sparsemean.sampling import Key
 
-State: TypeAlias = Mapping[str, Doubles]
+State: TypeAlias = Mapping[str, Floats]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +26,7 @@ class EncoderFacts:
     - ``offset``: the values are differences to a state that node and server both keep
     - ``skips``: a node may send a header alone, meaning "as the server remembers me"
     - ``planned``: which coordinates a node sends depends on its slot, so that it needs a plan
+    - ``relative``: the values may be differences to a mean that was broadcast; the payload says to which
     - ``epochs``: with which probability a node sends a coordinate depends on the past, as the plan says it
     """
 
@@ -36,6 +37,7 @@ class EncoderFacts:
     skips: bool = False
     planned: bool = False
     epochs: bool = False
+    relative: bool = False
 
     @property
     def in_step(self) -> bool:

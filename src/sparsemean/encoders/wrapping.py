@@ -11,6 +11,8 @@ def require_stateless(encoder: Encoder, wrapper: str) -> None:
     """Wrappers keep one state each; nesting them would leave two to keep in step."""
     if isinstance(encoder, Stateful | OneOf):
         raise IncompatibleScheme(f"{wrapper} wraps a stateless encoder such as RandK or TopK, not {encoder!r}")
+    if encoder.facts.relative:
+        raise IncompatibleScheme(f"Relative stands outermost: {wrapper} wraps an encoder without it, not {encoder!r}")
     if encoder.facts.epochs:
         raise IncompatibleScheme(
             f"{wrapper} changes what is sent from round to round, and Epochs what is drawn; use Balanced() inside it"

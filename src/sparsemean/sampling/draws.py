@@ -58,7 +58,7 @@ class Draw(ABC):
 
     @property
     def common_bits(self) -> int:
-        """Values of so many bits and fewer share a scale and the dither, where nodes have a slot and the plan says so."""
+        """Values of so many bits and fewer share a scale and the dither, if nodes have a slot and the plan says so."""
         return 0
 
     @abstractmethod

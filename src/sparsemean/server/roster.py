@@ -18,6 +18,7 @@ from sparsemean.run import Run
 from sparsemean.sampling import MAX_SLOTS, Clock, Dealt, Plan, Slots
 from sparsemean.server.common_scale import next_scale
 from sparsemean.server.epoch_control import EpochControl
+from sparsemean.server.reference import Reference
 from sparsemean.server.terms import Terms
 from sparsemean.state_tree import Tree, array_in, branch, names_in
 
@@ -71,6 +72,8 @@ class Roster:
         self._control = EpochControl(run) if run.epochs is not None else None
         self._basis: dict[str, int] = {}
         self.scale: float | None = None  # of few-bit values in the open round, once payloads have shown one
+        # What payloads of the open round may be relative to; None where the run has no use for it.
+        self.reference = Reference(round) if run.relative else None
         self._closed: dict[str, Acceptance] = {}
         self._closed_terms = Terms()
 
@@ -180,6 +183,8 @@ class Roster:
 
     def check_basis(self, submission: Submission) -> None:
         """A payload that builds on node state must build on the state known here; 0 begins afresh."""
+        if self.run.relative:  # the basis is the reference, by which the payload was read
+            return
         node, known = submission.receipt.node, self._basis.get(submission.receipt.node, 0)
         if submission.basis not in (known, 0) or (submission.payload is None and submission.basis == 0):
             raise OutOfStep(f"node {node!r} builds on a state unknown here; reset() its client and send again")
@@ -222,8 +227,8 @@ class Roster:
             self.known[node] = accepted.weight
         return list(self.known)[: max(0, len(self.known) - max(most_nodes, len(self.accepted)))]
 
-    def next_round(self) -> None:
-        """Close the round, and open the next one."""
+    def next_round(self, mean: Doubles | None) -> None:
+        """Close the round, and open the next one; ``mean`` is its estimate, None where it was skipped."""
         if self.run.in_step:
             self._basis.update({node: accepted.basis for node, accepted in self.accepted.items()})
         self._closed_terms, self.dealt = self._open_terms(), None
@@ -234,6 +239,9 @@ class Roster:
         if self._control is None:  # only an epoch outlives its round
             self._terms = Terms()
         self.round += 1
+        if self.reference is not None:
+            last = self.reference._replace(round=self.round)
+            self.reference = last if mean is None else Reference.of(self.round, mean)
 
     def forget(self, node: str) -> None:
         """Drop weight and basis of a node."""
@@ -262,6 +270,7 @@ class Roster:
             },
             **({"slots": slots} if self.run.planned else {}),
             **({} if scales == (None, None) else {"scales": np.array([scale or 0.0 for scale in scales])}),
+            **({} if self.reference is None else {"reference": self.reference.mean}),
             **({} if self._control is None else {"epoch": self._epoch_state(self._control)}),
         }
 
@@ -296,6 +305,9 @@ class Roster:
         self._closed_terms.plan("")  # refuses what is no list of names
         if self._control is not None:
             self._restore_epoch(branch(state, "epoch"), self._control)
+        if self.run.relative:
+            known_mean = branch(state, "reference") is not None
+            self.reference = Reference.of(round, array_in(state, "reference")) if known_mean else Reference(round)
         self._closed = {
             node: Acceptance(Receipt(node, round - 1, digest), weight, *numbers)
             for node, digest, weight, numbers in rows

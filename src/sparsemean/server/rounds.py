@@ -153,7 +153,7 @@ def concluded(
     forgotten = roster.hear(most_nodes)
     for node in forgotten:
         roster.forget(node)
-    roster.next_round()
+    roster.next_round(None if estimate is None else estimate.mean)
     return estimate, warning, forgotten
 
 

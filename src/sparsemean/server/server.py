@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Self, TypeVar
 
 import numpy as np
 
-from sparsemean._types import Doubles
+from sparsemean._types import Doubles, Floats
 from sparsemean.codec import pack_plan
 from sparsemean.decoding.decoders import Belief
 from sparsemean.encoders import Encoder
@@ -192,6 +192,15 @@ class Server:
                 return work()
 
         return uninterrupted(locked, interrupted)
+
+    @property
+    def reference(self) -> Floats | None:
+        """The last mean as float32, for nodes with a ``Relative`` encoder: ``client.encode(…, reference=…)``.
+
+        None before the first round has ended, and where the scheme has no use for it. Read-only.
+        """
+        reference = self._ready_alone(lambda rounds: rounds.roster.reference)
+        return None if reference is None else reference.mean
 
     def plan(self, node: str) -> bytes:
         """What this node needs to encode its vector in the open round: ``client.encode(vector, round, plan)``.

@@ -30,6 +30,9 @@ def submission_of(run: Run, clip: Clip | None, roster: Roster, node: str, blob: 
     plans = roster.plans(node, header.round)
     plan = codec.followed_plan(run, node, header, plans) if plans else None
     payload = codec.read_payload(run, node, header, body, plan)
+    reference = roster.reference
+    if payload is not None and reference is not None and header.round == reference.round:  # others can only repeat
+        payload = reference.absolute(payload, header.basis, node)
     if payload is not None and clip is not None:
         payload = clip.clipped(payload)
     submission = Submission(receipt, weights, blob, header.basis, payload, plan)

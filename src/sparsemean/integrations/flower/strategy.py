@@ -60,6 +60,11 @@ class SparseMean(Strategy):
                 f"{scheme.encoder!r} keeps state at the node, and Flower's nodes lose theirs when they restart; "
                 "use a scheme that remembers at the server, such as rand-k-hybrid or rand-k-temporal"
             )
+        if scheme.encoder.facts.relative:
+            raise sm.IncompatibleScheme(
+                f"{scheme.encoder!r} needs nodes that hear the last mean update; Flower sends them the model alone; "
+                "use the encoder without Relative"
+            )
         self.inner = check_inner(inner)
         self.scheme, self.seed, self.journal, self.whole = scheme, seed, journal, tuple(whole)
         self._settings = settings if journal is None else {**settings, "journal": os.fspath(journal)}

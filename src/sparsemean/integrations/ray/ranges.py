@@ -29,6 +29,11 @@ class Sharding:
     clip: tuple[float | None, float | None] | None
 
     def __post_init__(self) -> None:
+        if self.run.relative:
+            raise sm.InvalidInput(
+                f"{self.run.scheme.encoder!r} needs the whole last mean to read payloads, and RayServer has it "
+                "in shards; use a Server, or the encoder without Relative"
+            )
         if isinstance(self.shards, bool) or not isinstance(self.shards, int) or not 1 <= self.shards <= self._tiles:
             raise sm.InvalidInput(
                 f"shards is {self.shards!r}; a vector of {self.run.dim} has tiles of {self._size} coordinates, "

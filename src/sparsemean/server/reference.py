@@ -1,0 +1,62 @@
+"""The reference: the last mean as float32, which nodes that hear the broadcast subtract and the server adds again."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from sparsemean._types import Floats
+from sparsemean.codec import reference_tag
+from sparsemean.errors import NonFiniteValues, OutOfStep
+from sparsemean.payload import Part, Payload
+from sparsemean.wire.values import bounded
+
+
+class Reference(NamedTuple):
+    """What payloads of a round may be relative to.
+
+    Attributes
+    ----------
+    round : int
+        That round.
+    mean : array of float32, optional
+        The last mean before it, read-only; None before the first, and where a node could not subtract it.
+    tag : int
+        What stands for it in payloads (``codec.reference_tag``); 0 for None.
+    """
+
+    round: int
+    mean: Floats | None = None
+    tag: int = 0
+
+    @staticmethod
+    def of(round: int, mean: Floats) -> Reference:
+        """This mean as the reference of a round."""
+        with np.errstate(over="ignore"):
+            single = mean.astype(np.float32)
+        if not bounded(single):
+            return Reference(round)
+        single.flags.writeable = False
+        return Reference(round, single, reference_tag(single))
+
+    def absolute(self, payload: Payload, basis: int, node: str) -> Payload:
+        """The payload with values of x, where those that came are relative to the reference that ``basis`` names."""
+        if not basis:
+            return payload
+        if self.mean is None or self.tag != basis:
+            raise OutOfStep(
+                f"node {node!r} sends the difference to a mean that is not the last one here; encode with "
+                "reference=server.reference, the last mean to the bit, or without a reference"
+            )
+        mean = self.mean
+        return replace(payload, parts=tuple(_absolute(part, mean) for part in payload.parts))
+
+
+def _absolute(part: Part, mean: Floats) -> Part:
+    with np.errstate(over="ignore"):
+        values = part.values + mean[part.coordinates]
+    if not np.isfinite(values).all():
+        raise NonFiniteValues("a value and its reference together are beyond float32; check the node's vector")
+    return replace(part, values=values)
