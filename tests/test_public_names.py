@@ -11,7 +11,7 @@ import pytest
 
 import sparsemean as sm
 from sparsemean import errors
-from sparsemean.run import _known_members
+from sparsemean.run.text import known_members
 
 PUBLIC = [
     "CheckFailed",
@@ -187,7 +187,7 @@ def test_whatever_a_package_of_members_exports_can_be_read_back():
     kinds = [member for member in map(sm.__dict__.get, sm.__all__) if isinstance(member, type)]
     members = {kind.__name__ for kind in kinds if issubclass(kind, sm.Encoder | sm.Decoder | sm.Memory)}
     assert {"RandK", "Spatial", "PerNode"} < members
-    assert members - {"Encoder", "Decoder", "Memory"} <= _known_members().keys()
+    assert members - {"Encoder", "Decoder", "Memory"} <= known_members().keys()
 
 
 def test_a_formula_that_was_renamed_is_found_by_its_former_name():

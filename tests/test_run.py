@@ -434,3 +434,30 @@ def test_k_is_fixed_by_the_run(size, dim, k):
 def test_only_uniform_samples_have_a_share():
     with_share = {name for name in sm.names() if run_named(name, 8).share is not None}
     assert with_share == {name for name in FIXED if name != "error-feedback-rand-k"}
+
+
+@pytest.mark.parametrize("name", sm.names())
+def test_for_bytes_has_the_largest_k_that_fits(name):
+    options: dict[str, Any] = {"ratio": 1.5} if name == "rand-k-spatial-opt" else {}
+    run = sm.Run.for_bytes(name, DIM, 5000, seed=3, values="int8", **options)
+    assert run.payload_bytes <= 5000
+    assert (run.dim, run.seed, run.scheme.values) == (DIM, 3, "int8")
+    if name not in ("identity", "lag"):
+        within = sm.Run.for_bytes(name, DIM, 400, values="int8", **options)
+        (k,) = {k for k in range(1, DIM) if sm.named(name, k, values="int8", **options) == within.scheme}
+        more = sm.Run(sm.named(name, k + 1, values="int8", **options), DIM)
+        assert within.payload_bytes <= 400 < more.payload_bytes
+
+
+@pytest.mark.parametrize(
+    ("name", "bytes", "why"),
+    [
+        ("rand-k", 67, "rand-k with float32 values takes at least 68 bytes a payload, of which 64 are the header"),
+        ("identity", 4063, "at least 4064 bytes"),
+        ("rand-k", 0, "bytes"),
+        ("rand-q", 100, "did you mean"),
+    ],
+)
+def test_for_bytes_refuses_what_does_not_fit(name, bytes, why):
+    with pytest.raises(sm.InvalidInput, match=why):
+        sm.Run.for_bytes(name, DIM, bytes)

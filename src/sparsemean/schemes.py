@@ -174,6 +174,10 @@ _NAMED: dict[str, Callable[..., Scheme]] = {
 }
 
 
+SIZELESS = ("identity", "lag")
+"""Names of schemes that send whole vectors, and so need no k."""
+
+
 def names() -> list[str]:
     """Every name that ``named`` knows.
 
@@ -208,7 +212,7 @@ def named(name: str, k: Size | Sequence[Size] | None = None, *, values: str = "f
         near = difflib.get_close_matches(str(name), _NAMED, n=1)
         hint = f"did you mean {near[0]!r}?" if near else f"known are: {', '.join(_NAMED)}"
         raise InvalidInput(f"there is no scheme named {name!r}; {hint}")
-    if k is None and name not in ("identity", "lag"):
+    if k is None and name not in SIZELESS:
         raise InvalidInput(f"{name} needs k: a count such as 50, or a share such as 0.1")
     takes = [f"{option}=" for option in inspect.signature(make).parameters if option not in ("k", "values")]
     for option in options:

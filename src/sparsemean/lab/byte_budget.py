@@ -1,4 +1,4 @@
-"""The largest k with which a scheme keeps a byte budget, found by bisection."""
+"""The largest k with which the payloads of these vectors keep a byte budget on average."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from sparsemean._types import Floats
 from sparsemean.client import Client
 from sparsemean.codec import open_frame, pack_plan, read_payload
 from sparsemean.run import Run
+from sparsemean.run.byte_budget import largest_within
 from sparsemean.sampling import Plan
 from sparsemean.schemes import Scheme
 from sparsemean.server.common_scale import next_scale
@@ -38,12 +39,7 @@ def largest_k(with_k: Callable[[int], Scheme], limit: float, vectors: Floats, le
     7
     """
     dim = vectors.shape[1]
-    low, high = least, dim
-    while low < high:
-        middle = (low + high + 1) // 2
-        fits = _mean_payload_bytes(Run(with_k(middle), dim), vectors, probes) <= limit
-        low, high = (middle, high) if fits else (low, middle - 1)
-    return low
+    return largest_within(lambda k: _mean_payload_bytes(Run(with_k(k), dim), vectors, probes) <= limit, least, dim)
 
 
 def _mean_payload_bytes(run: Run, vectors: Floats, probes: int) -> float:

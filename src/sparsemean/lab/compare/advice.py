@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 
-from sparsemean.lab.compare.budget import WHOLE_VECTORS
 from sparsemean.lab.compare.comparison import Comparison, Result
 from sparsemean.lab.compare.correlation import VectorCorrelation
-from sparsemean.schemes import names
+from sparsemean.schemes import SIZELESS, names
 
 ORACLE = "rand-k-spatial-opt"
 OTHER_USE = ("-ratio", "-shrunk")
@@ -74,7 +73,7 @@ def _is_choice(result: Result, comparison: Comparison) -> bool:
     Whole vectors compress only where bytes are counted.
     """
     name = result.scheme.partition(" ")[0]
-    whole = name in WHOLE_VECTORS and comparison.budget.bytes is None
+    whole = name in SIZELESS and comparison.budget.bytes is None
     if whole or name == ORACLE or name.endswith(OTHER_USE) or result.diverges or not math.isfinite(_judged(result)):
         return False
     return not result.over_budget

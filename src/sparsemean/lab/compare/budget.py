@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from sparsemean._types import Doubles
 from sparsemean.errors import InvalidInput
 from sparsemean.lab.byte_budget import largest_k
-from sparsemean.schemes import Scheme, named
+from sparsemean.schemes import SIZELESS, Scheme, named
 
-WHOLE_VECTORS = ("identity", "lag")
 PROBES = 8  # vectors on which lengths of payloads are measured
 
 
@@ -55,7 +54,7 @@ def scheme_within(name: str, budget: Budget, vectors: Doubles, ratio: float) -> 
 
     if budget.share is not None:
         return with_k(max(1, int(budget.share * dim + 0.5)))
-    if name in WHOLE_VECTORS:
+    if name in SIZELESS:
         return named(name, values=values)
     limit = float(budget.bytes or 0)
     k = largest_k(with_k, limit, vectors, least=0, probes=PROBES)

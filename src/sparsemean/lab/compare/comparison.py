@@ -18,12 +18,12 @@ from sparsemean import theory
 from sparsemean._types import Doubles
 from sparsemean.decoding.decoders import Belief
 from sparsemean.errors import DivergenceWarning, InvalidInput
-from sparsemean.lab.compare.budget import WHOLE_VECTORS, Budget, scheme_within
+from sparsemean.lab.compare.budget import Budget, scheme_within
 from sparsemean.lab.compare.correlation import VectorCorrelation, vector_correlation
 from sparsemean.lab.tasks import StreamTask
 from sparsemean.lab.trace import Trace, play
 from sparsemean.run import Run
-from sparsemean.schemes import Scheme, names
+from sparsemean.schemes import SIZELESS, Scheme, names
 from sparsemean.wire.values import LARGEST
 
 SMALLEST = 1e-100  # squares of what is far smaller vanish
@@ -154,7 +154,7 @@ def compare(
     correlation = vector_correlation(rounds, given)
     wanted = {name: scheme_within(name, budget, rounds[0], correlation.ratio) for name in schemes or names()}
     fitting = {name: scheme for name, scheme in wanted.items() if scheme is not None}
-    if len(fitting) < len(wanted) and {name.partition(" ")[0] for name in fitting} <= set(WHOLE_VECTORS):
+    if len(fitting) < len(wanted) and {name.partition(" ")[0] for name in fitting} <= set(SIZELESS):
         raise InvalidInput("the budget is too small for every scheme: a payload has a header of 64 bytes and one value")
     energy = float(np.sum(np.average(np.sum(rounds**2, axis=2), axis=1, weights=given)))
     work = [(task, scheme, len(rounds), seed) for scheme in fitting.values() for seed in range(seeds)]

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
-import hashlib
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -13,24 +11,23 @@ from typing import Any
 
 import numpy as np
 
-from sparsemean import decoding, encoders, memory, sampling
+from sparsemean import sampling
 from sparsemean._types import Ints
 from sparsemean.encoders import Encoder, RandK
-from sparsemean.encoders.size import Half
 from sparsemean.errors import InvalidInput, SparseMeanError
 from sparsemean.inputs import node_name
 from sparsemean.kernels import Sample
 from sparsemean.payload import Layout
 from sparsemean.payload.blocks import Blocks
-from sparsemean.sampling.draws import LATER
+from sparsemean.run.byte_budget import largest_within
+from sparsemean.run.text import describe, digest_of, known_members, parsed, rebuild
 from sparsemean.sampling.plan import MAX_SLOTS, plan_of
-from sparsemean.schemes import Scheme
+from sparsemean.schemes import SIZELESS, Scheme, named
 from sparsemean.theory.arguments import shown, whole
 from sparsemean.wire import frame, parts
 from sparsemean.wire.values import ValueKind, value_kind
 
 LARGEST_DIM, LARGEST_SEED = 1 << 40, (1 << 64) - 1
-DEEPEST = 50  # members within members in the text of a run; Python itself gives up at some hundred
 
 
 @dataclass(frozen=True, init=False)
@@ -101,6 +98,54 @@ class Run:
                 f"encoders of {scheme.encoder!r} send the same number of {dim} coordinates; with a balanced draw, give "
                 "each another k, or leave one out"
             )
+
+    @staticmethod
+    def for_bytes(
+        name: str,
+        dim: int,
+        bytes: int,
+        seed: int = 0,
+        blocks: Sequence[int] | None = None,
+        nodes: Sequence[str] | None = None,
+        *,
+        values: str = "float32",
+        **options: float,
+    ) -> Run:
+        """The run of a named scheme with the largest k whose payloads never have more than so many bytes.
+
+        Parameters
+        ----------
+        name : str
+            One of ``names()``. ``identity`` and ``lag`` send whole vectors: they fit, or are refused.
+        dim, seed, blocks, nodes
+            Those of the run.
+        bytes : int
+            The most that a payload may have, header included. Where its length depends on the vector, as of ``top-k``,
+            it is the longest that counts.
+        values : str, default "float32"
+            How a value travels, as in ``Scheme``.
+        **options
+            Of the name, as in ``named``.
+
+        >>> Run.for_bytes("rand-k-spatial-avg", dim=1000, bytes=200, values="int8").scheme.encoder
+        RandK(k=134, shared=False)
+        """
+        bytes, dim = whole(bytes, "bytes", 1), whole(dim, "dim", 1)
+
+        def run_with(k: int) -> Run:
+            return Run(named(name, None if name in SIZELESS else k, values=values, **options), dim, seed, blocks, nodes)
+
+        def fits(k: int) -> bool:
+            return run_with(k).payload_bytes <= bytes
+
+        least = run_with(1)
+        k = largest_within(fits, 0, 1 if name in SIZELESS else dim)
+        if k == 0:
+            raise InvalidInput(
+                f"{name} with {values} values takes at least {least.payload_bytes} bytes a payload, of which "
+                f"{frame.HEADER_BYTES} are the header, got bytes={bytes}; allow more, or use values of fewer bits"
+            )
+        return run_with(k)
 
     def _roster(self, nodes: Sequence[str]) -> tuple[str, ...]:
         if not self.planned:
@@ -279,13 +324,13 @@ class Run:
     def scheme_digest(self) -> bytes:
         """Eight bytes that change with the encoder, the value kind or a version of the formats."""
         versions = {"frame": self.frame_version, "sampling": sampling.VERSION}
-        return _digest({**versions, "encoder": _describe(self.scheme.encoder), "values": self.scheme.values})
+        return digest_of({**versions, "encoder": describe(self.scheme.encoder), "values": self.scheme.values})
 
     @cached_property
     def run_digest(self) -> bytes:
         """Eight bytes that change with the scheme digest, the dimension, the blocks or the seed."""
         setting = {"dim": self.dim, "blocks": list(self.blocks), "seed": self.seed}
-        return _digest({"scheme": self.scheme_digest.hex(), **setting})
+        return digest_of({"scheme": self.scheme_digest.hex(), **setting})
 
     @property
     def digest(self) -> str:
@@ -299,18 +344,18 @@ class Run:
     def agreed(self) -> dict[str, Any]:
         """What must stay as it is as long as the run goes on, as plain JSON: all but who takes part."""
         setting = {"dim": self.dim, "seed": self.seed, "blocks": list(self.blocks)}
-        agreed: dict[str, Any] = json.loads(json.dumps({"scheme": _describe(self.scheme), **setting}, sort_keys=True))
+        agreed: dict[str, Any] = json.loads(json.dumps({"scheme": describe(self.scheme), **setting}, sort_keys=True))
         return agreed
 
     @staticmethod
     def from_json(text: str, members: Sequence[type] = ()) -> Run:
         """The run that ``to_json`` wrote; ``members`` are classes of your own that it uses."""
-        known = {**_known_members(), **{member.__name__: member for member in members}}
+        known = {**known_members(), **{member.__name__: member for member in members}}
         try:
-            fields = json.loads(text, object_pairs_hook=_distinct, parse_constant=_refuse_constant)
+            fields = parsed(text)
             if set(fields) - {"nodes"} != {"scheme", "dim", "seed", "blocks"}:
                 raise InvalidInput("this is not a run written by to_json, which has scheme, dim, seed and blocks")
-            scheme = _rebuild({"type": "Scheme", **fields["scheme"]}, {**known, "Scheme": Scheme})
+            scheme = rebuild({"type": "Scheme", **fields["scheme"]}, {**known, "Scheme": Scheme})
             return Run(scheme, fields["dim"], fields["seed"], fields["blocks"], fields.get("nodes"))
         except SparseMeanError:
             raise
@@ -321,66 +366,3 @@ class Run:
 
 def _undrawn(encoder: Encoder) -> Encoder:
     return dataclasses.replace(encoder, draw=sampling.Independent()) if isinstance(encoder, RandK) else encoder
-
-
-@functools.cache
-def _known_members() -> dict[str, type]:
-    """Every encoder, decoder, memory and draw that its package exports, by name."""
-    exported = [item for package in (encoders, decoding, memory, sampling) for item in vars(package).values()]
-    bases = (encoders.Encoder, decoding.Decoder, memory.Memory, sampling.Draw)
-    found = [item for item in exported if isinstance(item, type) and issubclass(item, bases)]
-    return {item.__name__: item for item in (*found, Half) if dataclasses.is_dataclass(item)}
-
-
-def _digest(content: dict[str, Any]) -> bytes:
-    canonical = json.dumps(content, sort_keys=True, separators=(",", ":"))
-    return hashlib.blake2b(canonical.encode(), digest_size=8).digest()
-
-
-def _describe(member: object) -> Any:
-    """A member as plain JSON: its type and its fields, but for later ones that have their default (``LATER``)."""
-    if dataclasses.is_dataclass(member):
-        given = {field: getattr(member, field.name) for field in dataclasses.fields(member)}
-        fields = {
-            field.name: _describe(value)
-            for field, value in given.items()
-            if not (LATER in field.metadata and value == field.default)
-        }
-        return {"type": type(member).__name__, **fields}
-    if isinstance(member, tuple):
-        return [_describe(item) for item in member]
-    if member is None or isinstance(member, bool | int | float | str):
-        return member
-    raise InvalidInput(
-        f"{member!r} cannot be written down; members are dataclasses of plain values, and Spatial takes a table="
-    )
-
-
-def _rebuild(value: Any, known: dict[str, type], depth: int = 0) -> Any:
-    """The member that ``_describe`` wrote; ``known`` are the classes it may be of."""
-    if depth > DEEPEST:
-        raise InvalidInput(f"members lie within members up to {DEEPEST} deep; this text has more")
-    if isinstance(value, dict):
-        kind = known.get(value["type"])
-        if kind is None:
-            raise InvalidInput(f"{value['type']!r:.100} is not known here; pass its class to from_json as members=[…]")
-        fields = {name: _rebuild(item, known, depth + 1) for name, item in value.items() if name != "type"}
-        for field in dataclasses.fields(kind):
-            if field.type in (bool, "bool") and not isinstance(fields.get(field.name, False), bool):
-                raise InvalidInput(f"{field.name} of {kind.__name__} is true or false")
-        return kind(**fields)
-    if isinstance(value, list):
-        return [_rebuild(item, known, depth + 1) for item in value]
-    return value
-
-
-def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A JSON object; Python would take the last of several values of one name, and others the first."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise InvalidInput("this is not a run written by to_json: it has a name twice in one object")
-    return found
-
-
-def _refuse_constant(name: str) -> Any:
-    raise InvalidInput(f"this is not a run written by to_json: {name} is no number that a run has")
