@@ -21,8 +21,10 @@ def play(scheme: sm.Scheme, dtype: str) -> None:
     run = sm.Run(scheme, DIM)
     server, clients = sm.Server(run, missing="carry"), [sm.Client(run, name) for name in ("a", "b", "c")]
     for round, present in enumerate((3, 2, 3)):
+        plans = server.plans([client.node for client in clients])
         for client in clients[:present]:
-            client.delivered(server.accept(client.node, client.encode(np.ones(DIM, dtype), round)))
+            blob = client.encode(np.ones(DIM, dtype), round, plans[client.node] or None)
+            client.delivered(server.accept(client.node, blob))
         server.close_round()
 
 
@@ -33,7 +35,8 @@ def main(values: str) -> None:
             gather(sample, np.ones(DIM, have), np.empty(10, want))
         for dtype in ("f4", "f8"):
             sm.estimate_mean(np.ones((2, DIM), dtype), sm.named("top-k", k=10))
-    play(sm.named("rand-k-hybrid", k=10, values=values), values)
+    for name in ("rand-k-hybrid", "rand-k-epochs-hybrid"):
+        play(sm.named(name, k=10, values=values), values)
 
 
 if __name__ == "__main__":

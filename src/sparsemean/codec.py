@@ -122,7 +122,8 @@ def read_payload(run: Run, node: str, header: Header, body: memoryview, plan: Pl
     read = tuple(part for layout in layouts for part in parts.unpack(reader, layout, run.dim, kind, key))
     reader.finish()
     wanted = [part.wanted_scale for part in read if part.wanted_scale is not None]
-    return Payload(read, choice, 0 if plan is None else plan.slots, max(wanted, default=None))
+    slots = 0 if plan is None else plan.slots
+    return Payload(read, choice, slots, max(wanted, default=None), split=len(read) > len(layouts))
 
 
 def reference_tag(reference: Floats) -> int:

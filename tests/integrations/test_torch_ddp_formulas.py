@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from sparsemean._types import Doubles
+from sparsemean.kernels import at
 from sparsemean.kernels.fit_sums import fit_products
 from sparsemean.memory import fit
 from sparsemean.theory import CountLaw, estimated, gains
@@ -56,7 +57,7 @@ FORMULAS: dict[str, tuple[int, Callable[..., Any]]] = {
         10,
         lambda xp, *a: fit.hybrid_coefficients((abs(a[0]), a[1], abs(a[2]), *a[3:7]), a[7:], xp),
     ),
-    "hybrid_expectation": (5, lambda xp, *a: fit.hybrid_expectation(a[0], a[1], flags(xp), a[2:])),
+    "hybrid_expectation": (5, lambda xp, *a: at.hybrid_expectation(a[0], a[1], flags(xp), a[2:])),
     "fit_products": (3, lambda xp, *a: fit_products(a[0], a[1], a[2], flags(xp), 1e-9, xp)),
     "r1 and r2": (7, lambda xp, *a: estimated.estimated_r1_r2(moments_of(a, xp), 0.2)),
     "r2_variance": (7, lambda xp, *a: estimated.r2_variance(moments_of(a, xp), 0.2, xp)),

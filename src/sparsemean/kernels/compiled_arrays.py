@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from sparsemean._types import Array
+from sparsemean.kernels.carry import CANCELLED
 from sparsemean.kernels.jit import entry as _entry
 from sparsemean.kernels.jit import inner as _inner
 from sparsemean.kernels.parallel_map import cores, parallel_map
@@ -111,6 +112,28 @@ def _guessed(vector: Array, k: int) -> int:
         return 0
     least = np.partition(tried, tried.size - rank)[tried.size - rank]
     return int(least.view(np.uint32 if vector.itemsize == 4 else np.uint64))
+
+
+def expected_at(known: Any, coefficients: Array, coordinates: Array) -> Array:
+    """See ``expected_at_numpy``."""
+    out = np.empty(coordinates.size)
+    last, heard, common, starts = known
+    _expected_at(last, heard, common, starts, coefficients, coordinates, out)
+    return out
+
+
+def fit_at(known: Any, weight: Array, coordinates: Array, values: Array, rounding: float) -> Array:
+    """See ``fit_at_numpy``: in the order of the coordinates, so that bits are the same."""
+    found = np.zeros((7, weight.size))
+    last, heard, common, starts = known
+    _fit_at(last, heard, common, starts, weight, coordinates, values, rounding, found)
+    return found
+
+
+def carry_at(sums: Array, weight: Array, starts: Array, coordinates: Array, before: Array, after: Array) -> Array:
+    """See ``carry_at_numpy``."""
+    lost = np.empty(coordinates.size, np.int64)
+    return lost[: _carry_at(sums, weight, starts, coordinates, before, after, CANCELLED, lost)]
 
 
 def _pieces(size: int) -> list[tuple[int, int]]:
@@ -304,3 +327,75 @@ def _chosen(candidates: Array, magnitudes: Array, least: Any, out: Array) -> Arr
         found += np.uint64(magnitudes[i] > least or tied)
         equal -= tied
     return out
+
+
+@_inner
+def _block(starts: Array, coordinate: int) -> int:
+    """Which block a coordinate lies in."""
+    return 0 if starts.size == 1 else int(np.searchsorted(starts, coordinate, side="right")) - 1
+
+
+@_entry
+def _expected_at(
+    last: Array, heard: Array, common: Array, starts: Array, coefficients: Array, coordinates: Array, out: Array
+) -> None:
+    for i in range(coordinates.size):
+        at = coordinates[i]
+        block = _block(starts, at)
+        on_common, own, unheard = coefficients[0, block], coefficients[1, block], coefficients[2, block]
+        c = common[at]
+        out[i] = unheard * c + heard[at] * ((on_common - own - unheard) * c + own * last[at])
+
+
+@_entry
+def _fit_at(
+    last: Array,
+    heard: Array,
+    common: Array,
+    starts: Array,
+    weight: Array,
+    coordinates: Array,
+    values: Array,
+    rounding: float,
+    found: Array,
+) -> None:
+    for i in range(coordinates.size):
+        at = coordinates[i]
+        block = _block(starts, at)
+        w = weight[block]
+        x, c, b = w * values[i], w * common[at], w * last[at]
+        if heard[at]:
+            r = b - c
+            if not abs(r) > rounding * (abs(b) + abs(c)):
+                r = 0.0
+            found[0, block] += c * c
+            found[1, block] += c * r
+            found[2, block] += r * r
+            found[3, block] += x * c
+            found[4, block] += x * r
+        else:
+            found[5, block] += c * c
+            found[6, block] += x * c
+
+
+@_entry
+def _carry_at(
+    sums: Array,
+    weight: Array,
+    starts: Array,
+    coordinates: Array,
+    before: Array,
+    after: Array,
+    cancelled: float,
+    lost: Array,
+) -> int:
+    count = 0
+    for i in range(coordinates.size):
+        at = coordinates[i]
+        w = weight[_block(starts, at)]
+        moved = sums[at] + w * (after[i] - before[i])
+        sums[at] = moved
+        if abs(moved) < cancelled * abs(w * before[i]):
+            lost[count] = at
+            count += 1
+    return count

@@ -8,6 +8,7 @@ import numpy as np
 
 from sparsemean._types import Doubles, Floats, Ints
 from sparsemean.kernels import add_scaled
+from sparsemean.kernels.at import carry_at
 from sparsemean.kernels.carry import CANCELLED
 from sparsemean.payload.blocks import Blocks
 from sparsemean.state_tree import Tree, array_in, names_in
@@ -50,11 +51,9 @@ class ColumnSums:
     def carry(self, node: str, coordinates: Ints, before: Doubles, after: Floats, column: Column) -> None:
         """Carry a change of the node's row at these coordinates into the sums; ``column`` knows of it already."""
         if node in self.weights:
-            weight = self._blocks.at(self.weights[node], coordinates)
-            sums = self.sums[coordinates] + weight * (after - before)
-            self.sums[coordinates] = sums
             # A large value that comes rounds the others off too, but that shows only when it leaves again.
-            self.repair(coordinates[np.abs(sums) < CANCELLED * np.abs(weight * before)], column)
+            lost = carry_at(self.sums, self.weights[node], self._blocks.starts, coordinates, before, after)
+            self.repair(lost, column)
 
     def repair(self, coordinates: Ints, column: Column) -> None:
         """Sum anew where a far larger value left, which takes the digits of the others with it. Rare, O(n) each."""

@@ -88,23 +88,6 @@ def hybrid_coefficients(sums: Sequence[A], before: tuple[A, A, A], xp: ModuleTyp
     return on_common, own, unit_ratio(along, length, before[2], xp)
 
 
-def hybrid_expectation(common: A, last: Any, heard: Any, coefficients: tuple[Any, Any, Any]) -> A:
-    """b = a·c + g·(B − c) where a node was heard (``heard`` is 1, else 0), and u·c where it was not.
-
-    Parameters
-    ----------
-    common, last : array or tensor
-        c and B; B is 0 where the node was not heard, and may be the number 0 if that is everywhere.
-    heard : array or tensor
-        1 or 0.
-    coefficients : triple
-        (a, g, u).
-    """
-    on_common, own, unheard = coefficients
-    expected: A = unheard * common + heard * ((on_common - own - unheard) * common + own * last)
-    return expected
-
-
 def hybrid_mean(common: A, last: A, heard: A, coefficients: Sequence[Any]) -> A:
     """The mean of ``hybrid_expectation`` over nodes: c·(u + (a − g − u)·h̄) + g·B̄, since B is 0 where h is.
 

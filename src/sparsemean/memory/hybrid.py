@@ -11,9 +11,10 @@ import numpy as np
 
 from sparsemean._types import Array, Doubles, Floats, Ints
 from sparsemean.kernels import Blend, Fit, Sample, fit_sums, threads_for
+from sparsemean.kernels.at import Known, expected_at, fit_at
 from sparsemean.kernels.fit_sums import products
 from sparsemean.memory.base import Arrival, Memory, MemoryFacts, MemorySpec, MemoryState
-from sparsemean.memory.fit import hybrid_coefficients, hybrid_expectation, hybrid_mean
+from sparsemean.memory.fit import hybrid_coefficients, hybrid_mean
 from sparsemean.memory.per_node import LastValues, checked_age
 from sparsemean.memory.rows import Row
 from sparsemean.memory.table import RowTable
@@ -91,10 +92,16 @@ class _Both(MemoryState):
         self._unfitted: dict[tuple[int, ...], list[tuple[str, Doubles, Part]]] = {}
 
     def expected(self, node: str, coordinates: Ints) -> Doubles:
-        on_common, own, unheard = (self._blocks.at(each, coordinates) for each in self._coefficients)
-        common = self._common[coordinates]
-        heard, last = self._heard.expected(node, coordinates), self._last.expected(node, coordinates)
-        return hybrid_expectation(common, last, heard, (on_common, own, unheard))
+        known = self._known(node)
+        if known is not None:
+            return expected_at(known, np.stack(self._coefficients), coordinates)
+        unheard = self._blocks.at(self._coefficients[2], coordinates)
+        return unheard * self._common[coordinates]
+
+    def _known(self, node: str) -> Known | None:
+        """What is known of a node; None where it was never heard."""
+        (last,), (heard,) = _arrays(self._last.rows([node])), _arrays(self._heard.rows([node]))
+        return None if last is None or heard is None else Known(last, heard, self._common, self._blocks.starts)
 
     def rows(self, nodes: Sequence[str]) -> list[Floats | float]:
         return self._last.rows(nodes)
@@ -132,11 +139,12 @@ class _Both(MemoryState):
                 self._unfitted.setdefault(part.where.sizes, []).append((arrival.node, arrival.weight, part))
             else:
                 self._fit(arrival.node, arrival.weight * self._by_probability(arrival, part), part)
-        return replace(arrival, payload=Payload(parts))
+        split = arrival.payload is not None and arrival.payload.split
+        return replace(arrival, payload=Payload(parts, split=split))
 
     def _by_probability(self, arrival: Arrival, part: Part) -> float:
         """√(p/π) for coordinates that were sent with probability π instead of p = k/d: sums are then as if with p."""
-        if arrival.payload is None or len(arrival.payload.parts) == 1:
+        if arrival.payload is None or not arrival.payload.split:
             return 1.0
         return math.sqrt(self._shares[arrival.payload.choice] * part.scale)
 
@@ -147,11 +155,13 @@ class _Both(MemoryState):
         return replace(part, where=part.coordinates[positive], values=part.values[positive])
 
     def _fit(self, node: str, weight: Doubles, part: Part) -> None:
-        at, block = part.coordinates, self._blocks.of(part.coordinates)
-        # Each times w: the fit is of their products, which are weighted by w².
-        x, c, last = (weight[block] * each for each in (part.values, self._common[at], self._last.expected(node, at)))
-        heard = np.broadcast_to(self._heard.expected(node, at), at.shape)
-        self._sums += products(block, weight.size, x, c, np.broadcast_to(last, at.shape), heard, ROUNDING)
+        known, at = self._known(node), part.coordinates
+        if known is not None:
+            self._sums += fit_at(known, weight, at, part.values, ROUNDING)
+        else:
+            block, none = self._blocks.of(at), np.zeros(at.size)
+            x, c = weight[block] * part.values, weight[block] * self._common[at]
+            self._sums += products(block, weight.size, x, c, none, none, ROUNDING)
 
     def _fit_of(self, same_size: Sequence[tuple[str, Doubles, Part]]) -> Doubles:
         nodes, weights, parts = zip(*same_size, strict=True)

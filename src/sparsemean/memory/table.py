@@ -15,7 +15,7 @@ from sparsemean.memory.base import Arrival, MemorySpec, MemoryState
 from sparsemean.memory.column_sums import ColumnSums
 from sparsemean.memory.row_check import MASK, row_check
 from sparsemean.memory.rows import Row, RowChange, clear, picked, put, replaced, row_with
-from sparsemean.payload import Part
+from sparsemean.payload import Payload
 from sparsemean.state_tree import Tree, array_in, branch, names_in
 
 SEEN = "seen"  # the array of a row that says when it was last written: round + 1, 0 for never
@@ -151,15 +151,15 @@ class RowTable(MemoryState):
             raise DamagedJournal(f"what is remembered of node {node!r} is damaged; restore a copy of the journal")
 
     def _receive(self, round: int, arrival: Arrival) -> None:
-        node, parts = arrival.node, arrival.payload.parts if arrival.payload else ()
-        if not parts:
+        node, payload = arrival.node, arrival.payload
+        if payload is None or not payload.parts:
             return
-        at = _touched(parts)
+        parts, (at, places) = payload.parts, _touched(payload)
         # The row as it stands is the latest: a node sends once a round, and the round before is settled.
         entries = picked(self._rows[node], at)
         before = entries.values().astype(np.float64)
-        for part in parts:
-            entries.receive(slice(None) if len(parts) == 1 else np.searchsorted(at, part.coordinates), part)
+        for part, place in zip(parts, places, strict=True):
+            entries.receive(place, part)
         if self._forget_after is not None:
             entries.arrays[SEEN][:] = round + 1
             if not self._received or self._received[-1][0] != round:
@@ -356,8 +356,14 @@ class RowTable(MemoryState):
         return [row_check(row.arrays) for row in self._rows.values()]
 
 
-def _touched(parts: tuple[Part, ...]) -> Ints:
-    """The coordinates of all parts, each once; those of a single part as they stand."""
-    if len(parts) == 1:
-        return parts[0].coordinates
-    return np.unique(np.concatenate([part.coordinates for part in parts]))
+def _touched(payload: Payload) -> tuple[Ints, Sequence[slice | Ints]]:
+    """The coordinates of all parts, each once, and where among them those of each part stand."""
+    each = [part.coordinates for part in payload.parts]
+    if len(each) == 1:
+        return each[0], [slice(None)]
+    every = np.concatenate(each)
+    if payload.split:
+        ends = np.cumsum([at.size for at in each]).tolist()
+        return every, [slice(end - at.size, end) for at, end in zip(each, ends, strict=True)]
+    once = np.unique(every)
+    return once, [np.searchsorted(once, at) for at in each]

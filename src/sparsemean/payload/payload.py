@@ -49,8 +49,6 @@ class Part:
 class Payload:
     """One or more parts; the vector they stand for is the sum of theirs.
 
-    In a round of an epoch after the first, the one part that travels is two here, of the classes U and S.
-
     Attributes
     ----------
     parts : tuple of Part
@@ -60,12 +58,16 @@ class Payload:
         How many slots the draw has in which its node has one; 0 where the node drew independently.
     wanted_scale : float, optional
         The scale that would suit its few-bit values (``Plan.scale``), where nodes share one out.
+    split : bool
+        Whether the parts are classes of the coordinates of one that travels, as U and S are in a round of an epoch
+        after the first: none has a coordinate of another.
     """
 
     parts: tuple[Part, ...]
     choice: int = 0
     slots: int = 0
     wanted_scale: float | None = None
+    split: bool = False
 
     @property
     def held_bytes(self) -> int:

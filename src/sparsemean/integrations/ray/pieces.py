@@ -69,7 +69,8 @@ class Piece:
                 few = noise if isinstance(noise, float) else Levels(np.array(noise[here]), 1, end - begin)
                 parts.append(Part(at, np.array(sent.values[here]), scale, few))
                 begin = end
-        return Payload(tuple(parts), self.choice, 0 if self.plan is None else self.plan.slots)
+        slots = 0 if self.plan is None else self.plan.slots
+        return Payload(tuple(parts), self.choice, slots, split=len(parts) > len(self.sent))
 
     def record(self, after: int) -> tuple[str, bytes, bytes]:
         """Node, weight and all else, for a journal; ``after`` is the record that it came after, with others perhaps."""

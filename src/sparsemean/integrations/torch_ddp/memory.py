@@ -9,9 +9,10 @@ from torch import Tensor
 
 from sparsemean import Hybrid, PerNode, SharedStable
 from sparsemean.integrations.torch_ddp.sums import sums_at, total
+from sparsemean.kernels.at import hybrid_expectation
 from sparsemean.kernels.fit_sums import fit_products
 from sparsemean.memory import Memory
-from sparsemean.memory.fit import hybrid_coefficients, hybrid_expectation, hybrid_mean, unit_ratio
+from sparsemean.memory.fit import hybrid_coefficients, hybrid_mean, unit_ratio
 from sparsemean.memory.hybrid import ROUNDING
 
 
