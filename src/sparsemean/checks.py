@@ -4,7 +4,7 @@ Each check raises ``CheckFailed`` with what was expected and what was seen. All 
 bounds are wide enough (|z| < ``Z``, or Bonferroni over coordinates) that a correct member passes every time.
 
 >>> import sparsemean as sm
->>> check_scheme(sm.Scheme(sm.RandK(0.25), sm.Spatial("max")), dim=24)
+>>> check_scheme(sm.Scheme(sm.RandK(0.25), sm.Spatial("max")), dim=24, trials=200)
 """
 
 from __future__ import annotations
