@@ -101,11 +101,11 @@ def test_the_region_s_mean_from_a_tenth_of_the_bytes_while_stations_die_and_retu
     expected = sum(expected_error(run, readings.vectors[t, came]) for t, came in enumerate(seen))
     others = [
         true_errors(readings, seen, replay(sm.Run(run.scheme, run.dim, seed, run.blocks), readings, seen))
-        for seed in range(1, 21)
+        for seed in range(1, 51)
     ]
     spread = np.std(others, ddof=1)
     rounding = sum(estimate.rounding or 0.0 for estimate in played)
-    assert abs(np.mean(others) - expected - rounding) < 5 * spread / 20**0.5 + 0.1 * rounding
+    assert abs(np.mean(others) - expected - rounding) < 5 * spread / 50**0.5 + 0.1 * rounding
     assert abs(sum(row["true_error"] for row in rows) - expected - rounding) < 5 * spread
     check_table(printed, rows, run.dim)
 
