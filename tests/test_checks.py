@@ -19,13 +19,22 @@ from sparsemean.encoders import EncoderFacts, State, Stateful
 from sparsemean.payload import Layout, Part, Payload
 from sparsemean.sampling import Key
 
-DIM, TRIALS = 16, 200
+DIM, TRIALS = 16, 100
 OPTIONS: dict[str, dict[str, Any]] = {"rand-k-spatial-opt": {"ratio": 3.0}}
 
 
 @pytest.mark.parametrize("name", sm.names())
 def test_every_named_scheme_keeps_what_it_declares(name: str) -> None:
-    checks.check_scheme(sm.named(name, k=0.25, **OPTIONS.get(name, {})), dim=DIM, trials=TRIALS)
+    checks.check_scheme(sm.named(name, k=0.25, **OPTIONS.get(name, {})), dim=DIM, nodes=4, trials=TRIALS)
+
+
+def encoder_named(name: str) -> sm.Encoder:
+    return sm.named(name, k=0.25, **OPTIONS.get(name, {})).encoder
+
+
+@pytest.mark.parametrize("encoder", dict.fromkeys(map(encoder_named, sm.names())), ids=repr)
+def test_every_encoder_of_a_named_scheme_does_so_over_two_thousand_payloads(encoder: sm.Encoder) -> None:
+    checks.check_encoder(encoder, DIM)
 
 
 @pytest.mark.parametrize(
@@ -109,7 +118,7 @@ def test_without_a_fault_the_tampered_encoder_passes() -> None:
 )
 def test_an_encoder_with_a_fault_is_found_out(fault: str, says: str) -> None:
     with pytest.raises(sm.CheckFailed, match=says):
-        checks.check_scheme(sm.Scheme(Tampered(fault)), dim=DIM, trials=TRIALS)
+        checks.check_scheme(sm.Scheme(Tampered(fault)), dim=DIM)
 
 
 @dataclass(frozen=True)
@@ -147,7 +156,7 @@ def test_without_a_bend_the_crooked_decoder_passes() -> None:
 @pytest.mark.parametrize("bend", [zero_truncated, lambda n, p: 1.15, lambda n, p: 0.85])
 def test_a_decoder_with_another_beta_bar_is_found_out(bend) -> None:
     with pytest.raises(sm.CheckFailed, match=r"estimate is declared unbiased|squared error|Estimate\.error"):
-        checks.check_scheme(sm.Scheme(sm.RandK(4), Crooked(bend)), dim=DIM, trials=400)
+        checks.check_scheme(sm.Scheme(sm.RandK(4), Crooked(bend)), dim=DIM, trials=350)
 
 
 @dataclass(frozen=True)

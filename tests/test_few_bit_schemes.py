@@ -160,7 +160,6 @@ def test_where_no_formula_holds_nothing_is_said(name: str) -> None:
 
 MEMORIES = [
     sm.Scheme(sm.RandK(K), memory=sm.PerNode(), values="int4"),
-    sm.Scheme(sm.RandK(K), memory=sm.PerNode(), values="1-bit"),
     sm.Scheme(sm.RandK(K), sm.Spatial("max"), sm.PerNode(), "1-bit"),
     sm.Scheme(sm.RandK(K), sm.Spatial("learned"), sm.Hybrid(), "int4"),
     sm.Scheme(sm.RandK(K), sm.Spatial("learned"), sm.SharedStable(), "1-bit"),
@@ -200,8 +199,10 @@ def state_of(client: sm.Client) -> dict[str, Any]:
         return {name.removeprefix("state_"): arrays[name] for name in arrays if name.startswith("state_")}
 
 
-@pytest.mark.parametrize("values", FEW_BITS)
-@pytest.mark.parametrize("name", STATEFUL)
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [("diana", values) for values in FEW_BITS] + [(name, few) for name in STATEFUL[1:] for few in ("int8", "1-bit")],
+)
 def test_node_states_stay_in_step_through_saving_restoring_and_losses(name: str, values: str) -> None:
     """Both sides take the rounded values: bit for bit where the server keeps the state, in the sum where it does not.
 

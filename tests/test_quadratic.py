@@ -30,9 +30,9 @@ def distances(name: str, rate: float, rounds: int, seed: int) -> tuple[Doubles, 
 
 def test_temporal_converges_within_the_bound_of_theorem_4() -> None:
     """η = 0.05 is the largest rate for which it is proved."""
-    rate, rounds = 0.05, 250
+    rate, rounds = 0.05, 200
     assert rate == theory.learning_rate_limit(NODES, SHARE)
-    runs = [distances("rand-k-temporal", rate, rounds, seed) for seed in range(3)]
+    runs = [distances("rand-k-temporal", rate, rounds, seed) for seed in range(2)]
     bounds = [theory.distance_bound(rate, np.arange(rounds + 1), left[0], energy) for left, energy in runs]
     assert np.all(np.mean([left for left, _ in runs], axis=0) < np.mean(bounds, axis=0))
     for left, _ in runs:
@@ -41,9 +41,8 @@ def test_temporal_converges_within_the_bound_of_theorem_4() -> None:
 
 
 def test_temporal_converges_at_twice_that_rate_too() -> None:
-    for seed in range(2):
-        left, _ = distances("rand-k-temporal", 0.1, 250, seed)
-        assert left[-1] < 1e-6 * left[0]
+    left, _ = distances("rand-k-temporal", 0.1, 250, seed=0)
+    assert left[-1] < 1e-6 * left[0]
 
 
 @pytest.mark.parametrize(("rate", "low", "high"), [(0.05, 0.1, 0.4), (0.1, 0.25, 0.8)])

@@ -68,14 +68,14 @@ CASES: dict[str, tuple[Doubles, sm.Scheme]] = {
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_errors_standard_errors_and_intervals_are_right(case: tuple[Doubles, sm.Scheme]) -> None:
-    """160 rounds: |z| < 4.5 for both errors; se² within what so many rounds tell; 95 % intervals cover 90 to 100 %."""
+    """100 rounds: |z| < 4.5 for both errors; se² within what so many rounds tell; 95 % intervals cover 90 to 100 %."""
     vectors, scheme = case
-    rounds = 160
+    rounds = 100
     error, se, happened, predicted, low, high = said(vectors, scheme, rounds)
     for off in (error - happened, predicted - happened):
         assert abs(off.mean()) < 4.5 * off.std(ddof=1) / math.sqrt(rounds)
     if scheme.values != "1-bit":  # whose step depends on what is sent, and the expected error with it
-        # The relative standard deviation of a variance is √((κ + 2)/rounds), here at most √(4/160) = 0.16.
+        # The relative standard deviation of a variance is √((κ + 2)/rounds), here at most √(4/100) = 0.2.
         assert 0.6 < np.mean(se**2) / error.var(ddof=1) < 1.6
     assert np.mean((low <= happened) & (happened <= high)) >= 0.90
 
@@ -92,7 +92,7 @@ def test_where_nodes_are_alike_the_error_is_known_to_a_few_percent() -> None:
     assert np.all(np.abs(se / error.std() - 1.0) < 0.5)
 
 
-@pytest.mark.parametrize(("n", "k"), [(1, 2), (1, 5), (2, 2), (3, 2), (5, 3)])
+@pytest.mark.parametrize(("n", "k"), [(1, 2), (3, 2), (5, 3)])
 def test_the_standard_error_holds_where_few_values_are_sent(n: int, k: int) -> None:
     """400 rounds of T = 1, which needs no pairs: the mean of se² within 0.75 to 1.3 of the variance."""
     vectors = similar(n, 40, 0.3, seed=n)

@@ -13,7 +13,7 @@ import sparsemean as sm
 from sparsemean import sampling, theory
 from sparsemean._types import Doubles
 
-SEEDS = 250
+SEEDS = 160
 
 
 @dataclass(frozen=True)
@@ -97,20 +97,15 @@ def outcome(case: Case) -> Outcome:
     return Outcome(*np.array(rows, float).T)
 
 
+# Without memory, weights and blocks, there are more in test_own_error.py.
 CASES = {
-    "rand-k": Case(),
     "rand-k, few": Case(k=3),
     "rand-k, most": Case(k=48),
-    "max": Case("max"),
-    "avg": Case("avg"),
-    "avg, different": Case("avg", similar=0.0),
     "opposed": Case(-0.5, similar=0.2),
     "one node": Case("max", nodes=1),
     "two nodes": Case("max", nodes=2),
     "twenty nodes": Case("avg", nodes=20, k=4),
-    "temporal": Case(memory=True),
     "temporal, avg": Case("avg", memory=True),
-    "weighted": Case("avg", weighted=True),
     "blocks": Case("avg", weighted=True, blocks=(10, 35, 15)),
     "temporal blocks": Case("max", memory=True, weighted=True, blocks=(10, 35, 15)),
     "carry": Case(memory=True, weighted=True, missing="carry"),
@@ -136,7 +131,7 @@ def test_what_the_server_says_of_its_error_is_right_on_average(case: Case) -> No
 
 @each_case
 def test_its_standard_error_is_calibrated(case: Case) -> None:
-    """Variance over mean squared standard error, within what 250 seeds can tell; and coverage of three of them.
+    """Variance over mean squared standard error, within what 160 seeds can tell; and coverage of three of them.
 
     One or two nodes send so few values that the error is skewed; three standard errors then cover less.
     """
@@ -187,7 +182,7 @@ def test_where_everything_is_sent_the_error_is_exactly_zero(name: str) -> None:
 
 def test_it_may_be_negative() -> None:
     """Where similar nodes follow upon unlike ones, and the blend is for the latter. Clipping at 0 would bias it."""
-    assert outcome(CASES["max"]).said.min() > 0  # much data
+    assert outcome(CASES["rand-k, most"]).said.min() > 0  # much data
     rng, scheme = np.random.default_rng(0), sm.named("rand-k-spatial-max", k=6)
     vectors = np.array([rng.normal(size=(10, 20)), np.tile(rng.normal(size=20), (10, 1))])
     said = [sm.simulate(sm.Run(scheme, 20, seed), vectors)[1].error for seed in range(100)]

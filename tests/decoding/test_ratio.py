@@ -80,10 +80,12 @@ def test_its_expectation_is_that_of_all_draws_and_not_the_mean() -> None:
             total, weight = sum(weights[i] * x[i][j] for i in senders), sum(weights[i] for i in senders)
             expected[j] += Fraction(total, 4 * weight)
     assert expected[0] == Fraction(39, 16), "where the mean is 11/4"
-    scheme, vectors = sm.named("rand-k-ratio", k=1), np.array(x, np.float64)
-    means = [sm.estimate_mean(vectors, scheme, seed, weights).mean for seed in range(4000)]
-    off = np.mean(means, axis=0) - np.array(expected, np.float64)
-    assert np.all(np.abs(off) < 4.5 * np.std(means, axis=0) / np.sqrt(4000))
+    scheme, vectors, rounds = sm.named("rand-k-ratio", k=1), np.array(x, np.float64), 2000
+    played = sm.simulate(sm.Run(scheme, 2), np.broadcast_to(vectors, (rounds, 2, 2)), np.array(weights))
+    means = [estimate.mean for estimate in played]
+    off, spread = np.mean(means, axis=0) - np.array(expected, np.float64), np.std(means, axis=0) / np.sqrt(rounds)
+    assert np.all(np.abs(off) < 4.5 * spread)
+    assert np.any(np.abs(np.mean(means, axis=0) - np.average(x, axis=0, weights=weights)) > 4.5 * spread)
     assert not scheme.unbiased
 
 

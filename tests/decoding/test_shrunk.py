@@ -36,9 +36,16 @@ def factor(plain: sm.Estimate, nodes: int, present: float = 1.0) -> tuple[float,
     return s, s**2 * plain.error + (1 - s) ** 2 * (b + 2 * spread**2 / (max(b, 0.0) + plain.error))
 
 
-@pytest.mark.parametrize("draw", [sm.Independent(), sm.Balanced()], ids=repr)
-@pytest.mark.parametrize("memory", [None, sm.PerNode(), sm.SharedStable(), sm.Hybrid()], ids=repr)
-@pytest.mark.parametrize("values", ["float64", "int8"])
+@pytest.mark.parametrize(
+    ("draw", "memory", "values"),
+    [
+        (sm.Independent(), None, "int8"),
+        (sm.Independent(), sm.SharedStable(), "float64"),
+        (sm.Balanced(), sm.PerNode(), "float64"),
+        (sm.Balanced(), sm.Hybrid(), "int8"),
+    ],
+    ids=repr,
+)
 def test_the_innovation_is_shrunk_and_the_memory_learns_as_without(
     draw: sm.Draw, memory: sm.Memory | None, values: str
 ) -> None:
@@ -105,15 +112,14 @@ def test_the_stated_error_is_that_of_the_shrunk_estimate(draw: sm.Draw) -> None:
     own = rng.normal(size=(10, 200))
     batch = 0.3 * rng.normal(size=200) + own - own.mean(axis=0)
     scheme = sm.Scheme(sm.RandK(30, draw=draw), sm.Spatial(0.5))
-    found = []
-    for seed in range(400):
-        plain, small = (sm.estimate_mean(batch, each, seed) for each in (scheme, shrunk(scheme)))
-        errors = [float(np.sum((each.mean - batch.mean(axis=0)) ** 2)) for each in (plain, small)]
-        assert small.error is not None
-        found.append((*errors, small.error, small.error - errors[1]))
-    (plain_error, error, _, off), spread = np.mean(found, axis=0), np.std([gap for *_, gap in found]) / 20
-    assert error < 0.2 * plain_error
-    assert abs(off) < 3 * spread + 0.03 * error
+    truth = batch.mean(axis=0)
+    plain = sm.simulate(sm.Run(scheme, 200), np.broadcast_to(batch, (40, *batch.shape)))
+    small = sm.simulate(sm.Run(shrunk(scheme), 200), np.broadcast_to(batch, (400, *batch.shape)))
+    plain_errors, errors = (np.array([np.sum((each.mean - truth) ** 2) for each in all_]) for all_ in (plain, small))
+    off = np.array([each.error for each in small], float) - errors
+    spread, error = off.std() / 20, errors.mean()
+    assert error < 0.2 * plain_errors.mean()
+    assert abs(off.mean()) < 3 * spread + 0.03 * error
     assert spread < 0.04 * error, "a sixth would show"
 
 

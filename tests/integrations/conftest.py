@@ -1,6 +1,6 @@
 """Engines take turns: each starts processes by the dozen, and on two cores two of them at once end in time-outs.
 
-They begin first, since together they take longest.
+They begin first, since together they take longest. Tests of the integrations that start no engine go to any worker.
 """
 
 from __future__ import annotations
@@ -9,10 +9,14 @@ from pathlib import Path
 
 import pytest
 
+FOLDER = Path(__file__).parent
+STARTS_ENGINES = ("flower_processes", "ray", "torch_ddp", "torch_ddp_example", "turns")
+ENGINES = {FOLDER / f"test_{name}.py" for name in STARTS_ENGINES}
+
 
 @pytest.hookimpl(tryfirst=True)  # xdist looks at the marks when it is its turn
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    engines = [item for item in items if Path(__file__).parent in item.path.parents]
+    engines = [item for item in items if item.path in ENGINES]
     for item in engines:
         item.add_marker(pytest.mark.xdist_group("engines"))
     first = set(engines)

@@ -206,7 +206,12 @@ def refusal(standing: Standing, call: Callable[[], object]) -> type[Exception] |
     return error
 
 
-@pytest.mark.parametrize("scheme", SCHEMES)
+# Half of the schemes with a journal, half without: what is refused is refused before either is looked at.
+@pytest.mark.parametrize(
+    ("scheme", "journal"),
+    list(zip(SCHEMES, ["journal", "in memory"] * 3, strict=True)),
+    indirect=["journal"],
+)
 def test_a_piece_that_cannot_be_right_is_refused_before_it_is_written_or_counted(
     scheme: str, journal: Path | None
 ) -> None:
@@ -293,8 +298,16 @@ BAD_ENDINGS: dict[str, Callable[[RoundEnd], Any]] = {
 }
 
 
-@pytest.mark.parametrize("kind", ["close", "skip"])
-@pytest.mark.parametrize("scheme", ["seeded", "several", "in step", "balanced"])
+@pytest.mark.parametrize(
+    ("scheme", "kind", "journal"),
+    [
+        ("seeded", "close", "journal"),
+        ("several", "skip", "in memory"),
+        ("in step", "close", "in memory"),
+        ("balanced", "skip", "journal"),
+    ],
+    indirect=["journal"],
+)
 def test_an_end_that_cannot_be_right_is_refused_before_anything_changes(
     scheme: str, kind: Any, journal: Path | None
 ) -> None:

@@ -99,8 +99,10 @@ def meaned(exchange: Exchange, drawn: np.ndarray, step: int, dtype: Any = torch.
     return exchange.mean(sent.sum(dim=0) if isinstance(exchange, ReducedSample) else sent, step)
 
 
-@pytest.mark.parametrize("n", [1, 2, 3])
-@pytest.mark.parametrize("name", SCHEMES)
+FEW = ["mean int8", "max", "estimated int8", "temporal", "stable", "hybrid", "balanced avg int8", "balanced hybrid"]
+
+
+@pytest.mark.parametrize(("name", "n"), [(name, 3) for name in SCHEMES] + [(name, n) for name in FEW for n in (1, 2)])
 def test_bytes_means_and_errors_are_those_of_client_and_server(name, n):
     # Ranks go by the list of all, in which their number is their slot, and not by plans, which may have a scale.
     planned = SCHEMES[name].encoder.facts.planned
@@ -141,14 +143,14 @@ def test_bytes_means_and_errors_are_those_of_client_and_server(name, n):
             assert error == pytest.approx(expected, rel=1e-9, abs=1e-9 * size)
 
 
-@pytest.mark.parametrize(("n", "k"), [(4, 0.6), (3, 0.5), (5, 0.2)])
+@pytest.mark.parametrize(("n", "k"), [(4, 0.6), (5, 0.2)])
 def test_the_error_of_balanced_ranks_is_told_without_bias(n, k):
-    """Over 200 seeds, |z| < 4.5: what is told is the mean squared error or, where no two ranks meet, its bound."""
+    """Over 150 seeds, |z| < 4.5: what is told is the mean squared error or, where no two ranks meet, its bound."""
     drawn = vectors(n, 500, rounds=1)[0].astype(np.float64)
     truth, (r1, r2) = drawn.mean(axis=0), sm.theory.correlation(drawn)
     scheme = sm.Scheme(sm.RandK(k, draw=sm.Balanced()), sm.Spatial("avg"), values="float64")
     told, off = [], []
-    for seed in range(200):
+    for seed in range(150):
         exchange = GatheredPayloads(sm.Run(scheme, 500, seed), n, CPU)
         mean = meaned(exchange, drawn, 0, torch.float64).numpy()
         assert exchange.quality is not None

@@ -1,4 +1,4 @@
-"""Engines take turns: all tests of this folder are one group, which runs on one worker."""
+"""Engines take turns: the tests that start one are one group, which runs on one worker, and this test is of it."""
 
 from __future__ import annotations
 

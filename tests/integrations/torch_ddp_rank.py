@@ -247,28 +247,25 @@ def resumed(folder: Path) -> dict[str, Any]:
 
 def unbiased(folder: Path, seeds: int = 120) -> dict[str, Any]:
     """The mean gradient at fixed weights, for many seeds; step 0 has other data, so that memories hold something."""
-    found = {}
-    for name in ("shared", "hybrid-int8") if dist.get_world_size() == 2 else ("spatial", "temporal"):
-        model = wrapped(bucket_cap_mb=25)
-        states: list[State] = []
+    model = wrapped(bucket_cap_mb=25)
+    states: list[State] = []
 
-        def latest(states: list[State], bucket: Any) -> Any:
-            return hook(states[-1], bucket)
+    def latest(states: list[State], bucket: Any) -> Any:
+        return hook(states[-1], bucket)
 
-        model.register_comm_hook(states, annotated(latest))
-        means = []
-        for seed in range(seeds):
-            states[:] = [State(SCHEMES[name], model, seed=seed, start_iter=0)]
-            for step in (0, 1):
-                model.zero_grad()
-                torch.autograd.backward(loss_of(model, batch(step), True))
-            means.append(torch.cat([p.grad.view(-1).double() for p in model.parameters() if p.grad is not None]))
-        local = local_gradients(model, batch(1), True)
-        found[name] = {
-            "local": torch.cat([gradient.view(-1).double() for gradient in local.values()]),
-            "means": torch.stack(means),
-        }
-    return found
+    model.register_comm_hook(states, annotated(latest))
+    means = []
+    for seed in range(seeds):
+        states[:] = [State(SCHEMES["hybrid-int8"], model, seed=seed, start_iter=0)]
+        for step in (0, 1):
+            model.zero_grad()
+            torch.autograd.backward(loss_of(model, batch(step), True))
+        means.append(torch.cat([p.grad.view(-1).double() for p in model.parameters() if p.grad is not None]))
+    local = local_gradients(model, batch(1), True)
+    return {
+        "local": torch.cat([gradient.view(-1).double() for gradient in local.values()]),
+        "means": torch.stack(means),
+    }
 
 
 def subgroup(folder: Path) -> dict[str, Any]:

@@ -10,14 +10,14 @@ import pytest
 
 SOAK = Path(__file__).parent.parent.parent / "soak" / "at_rest.py"
 CHANGES = 100  # of each journal; the soak tries them all
+JOURNALS = ("rand-k-temporal, crashed", "rand-k-hybrid, closed", "rand-k-hybrid, synced")
 HOUR = 3600
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="journals need a POSIX system")
-@pytest.mark.parametrize("scheme", ["rand-k-temporal", "rand-k-hybrid"])
-def test_a_change_of_a_journal_at_rest_is_refused_or_reported_or_makes_no_difference(scheme: str):
+def test_a_change_of_a_journal_at_rest_is_refused_or_reported_or_makes_no_difference():
     """A sample of bits flipped, files cut, files missing; nine in ten where bytes are in use."""
-    journals = [argument for left in ("closed", "crashed", "synced") for argument in ("--journal", f"{scheme}, {left}")]
+    journals = [argument for journal in JOURNALS for argument in ("--journal", journal)]
     command = [sys.executable, str(SOAK), *journals, "--sample", str(CHANGES), "--workers", "1"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=HOUR)
     assert done.returncode == 0, done.stdout + done.stderr[-3000:]

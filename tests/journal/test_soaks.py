@@ -1,4 +1,4 @@
-"""The soaks, for a minute each: what ``make soak`` does for hours."""
+"""The soaks, for some seconds each: what ``make soak`` does for hours."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def soaked(name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="servers are killed in forked processes")
 def test_a_server_that_is_killed_again_and_again_goes_on(tmp_path: Path):
-    done = soaked("kill", "--kills", "40", "--rounds", "4", "--folder", str(tmp_path))
+    done = soaked("kill", "--kills", "25", "--rounds", "4", "--folder", str(tmp_path))
     assert done.returncode == 0, done.stdout + done.stderr
     assert "every state, receipt and estimate as without a journal" in done.stdout
 
@@ -30,7 +30,7 @@ def test_a_server_that_is_killed_again_and_again_goes_on(tmp_path: Path):
 @pytest.mark.skipif(sys.platform != "linux", reason="calls are intercepted by a library that knows Linux")
 @pytest.mark.parametrize("case", ["hybrid", "capped"])
 def test_any_call_on_a_file_may_fail(case: str):
-    done = soaked("faults", "--case", case, "--every", "24")
+    done = soaked("faults", "--case", case, "--every", "48")
     if done.returncode == NO_COMPILER:
         pytest.skip("there is no C compiler to build the library that lets calls fail")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -38,10 +38,10 @@ def test_any_call_on_a_file_may_fail(case: str):
 
 
 def test_schedules():
-    found = runpy.run_path(str(SOAK / "schedules.py"))["play"](125, 0)
-    assert found["schedules"] >= 125
+    found = runpy.run_path(str(SOAK / "schedules.py"))["play"](60, 0)
+    assert found["schedules"] >= 60
     for what in ("accepted", "repeated", "ended", "too few", "forgotten", "crashed", "refused: WrongRound"):
-        assert found[what] > 10, f"{what} is hardly tried"
+        assert found[what] > 0, f"{what} is not tried"
 
 
 @pytest.mark.parametrize(
@@ -51,10 +51,10 @@ def test_schedules():
 def test_the_mean_of_those_who_come_is_unbiased(name: str, missing: str):
     """At most 4.5 standard errors off at any of 30 coordinates and along the mean, however many come.
 
-    200 seeds see a mean of ten nodes that is 4% too long, and one of a single node that is 12% too long.
+    200 seeds see a mean of five nodes that is 6% too long, and one of a single node that is 12% too long.
     """
     soak = runpy.run_path(str(SOAK / "attendance.py"))
-    for share in (0.1, 0.5, 1.0):
+    for share in (0.1, 0.5):
         assert soak["largest_z"](name, share, missing, range(200)) < 4.5, share
 
 

@@ -70,7 +70,7 @@ def folded(add, batch: Batch, with_moments: np.ndarray, moments: bool, threads: 
 
 
 @given(batches(), st.booleans())
-@settings(max_examples=300)
+@settings(max_examples=150)
 def test_both_add_the_same(case: tuple[Batch, np.ndarray], moments: bool) -> None:
     one, other = (folded(twin, *case, moments) for twin in (fold_numpy, compiled.fold))
     for name in ("sums", "counts", "squares", "cubes"):

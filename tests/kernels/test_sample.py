@@ -57,7 +57,7 @@ def test_the_compiled_twin_is_tested() -> None:
 
 
 @given(samples(), st.data())
-@settings(max_examples=200)
+@settings(max_examples=120)
 def test_both_draw_the_same(sample: Sample, data: st.DataObject) -> None:
     first = data.draw(st.integers(0, sample.tiles))
     last = data.draw(st.integers(first, sample.tiles))

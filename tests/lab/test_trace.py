@@ -118,7 +118,7 @@ def test_the_truth_about_weighted_blocks_is_what_a_plain_loop_finds() -> None:
     ids=lambda scheme: repr((scheme.encoder, scheme.decoder, scheme.memory)),
 )
 def test_on_average_the_exact_error_is_the_squared_error_and_the_servers_estimate_is_it_too(scheme: sm.Scheme) -> None:
-    traces = [play(BLOCKY, scheme, 2, seed=seed) for seed in range(150)]
+    traces = [play(BLOCKY, scheme, 2, seed=seed) for seed in range(80)]
     for column in ("mse", "error"):
         off = np.array([getattr(trace, column) - trace.exact for trace in traces])
         if column == "error" and scheme.encoder.facts.uniform is False:

@@ -131,8 +131,7 @@ SETTINGS: list[tuple[str, str, int | None]] = [
 SETTINGS += [("one", "drop", 1), ("one", "drop", 4), ("max", "drop", 3)]
 
 
-@pytest.mark.parametrize("giant", [0.0, 1e20])
-@pytest.mark.parametrize("blocks", [(DIM,), (5, 1, 12)])
+@pytest.mark.parametrize(("blocks", "giant"), [((DIM,), 1e20), ((5, 1, 12), 0.0)])
 @pytest.mark.parametrize(("T", "missing", "forget_after"), SETTINGS)
 def test_estimates_are_those_of_the_slow_twin(
     T: str, missing: str, forget_after: int | None, blocks: tuple[int, ...], giant: float

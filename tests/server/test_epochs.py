@@ -64,7 +64,6 @@ def later_error(server: sm.Server, clients: Sequence[sm.Client], x: Doubles, w: 
 @pytest.mark.parametrize(
     ("k", "memory", "values", "weights"),
     [
-        (8, sm.Hybrid(), "float64", None),
         (8, sm.PerNode(), "int8", (1, 2, 0.5, 1, 3)),
         ((12, 5), sm.Hybrid(), "float64", (1, 2, 0.5, 1, 3)),
         (2, sm.PerNode(), "float64", None),

@@ -94,8 +94,12 @@ MEMBERS: list[tuple[sm.Decoder, sm.Memory | None, tuple[int, ...]]] = [
 BELOW, AT, ABOVE = [(3, 1, 2), (4, 1, 3)], [(4, 2, 2), (3, 1, 3), (3, 2, 3)], [(3, 2, 2), (4, 3, 2), (4, 2, 3)]
 """d, k and slots with np below 1, a whole number, and between two."""
 
+# Each member with one of the three kinds in turn, and these with all: a plain mean, blocks, a fitted and a learned one.
 SETTINGS = [
-    (*draws[number % len(draws)], *members) for draws in (BELOW, AT, ABOVE) for number, members in enumerate(MEMBERS)
+    (*draws[number % len(draws)], *members)
+    for number, members in enumerate(MEMBERS)
+    for kind, draws in enumerate((BELOW, AT, ABOVE))
+    if number in (0, 4, 8, 10) or number % 3 == kind
 ]
 
 
@@ -130,8 +134,16 @@ def test_nor_does_it_matter_how_a_vector_is_cut_into_tiles(
         check(monkeypatch, play, came, outcomes(dim, k, slots, numbers, size=2))
 
 
-@pytest.mark.parametrize(("dim", "k"), [(4, 1), (4, 2), (3, 2)])
-@pytest.mark.parametrize("members", MEMBERS[4:], ids=repr)
+@pytest.mark.parametrize(
+    ("dim", "k", "members"),
+    [
+        (*draw, members)
+        for number, members in enumerate(MEMBERS[4:])
+        for kind, draw in enumerate(((4, 1), (4, 2), (3, 2)))
+        if members in (MEMBERS[4], MEMBERS[10]) or number % 3 == kind
+    ],
+    ids=repr,
+)
 def test_with_nodes_that_have_no_slot_it_is_as_exact(
     monkeypatch: pytest.MonkeyPatch, dim: int, k: int, members: Any
 ) -> None:

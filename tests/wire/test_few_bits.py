@@ -116,7 +116,7 @@ def test_a_value_too_large_for_float32_is_refused_without_a_warning(name):
 @pytest.mark.parametrize("values", FEW_BITS)
 def test_every_encoder_sends_few_bits_and_stays_what_it_is_on_average(name, values):
     """What is decoded is what the encoder made plus noise of mean 0 and the variance that is said."""
-    dim, rounds = 40, 400
+    dim, rounds = 40, 150
     run = sm.Run(sm.named(name, k=dim if name == "identity" else 12, values=values), dim, seed=2)
     vector = np.random.default_rng(3).normal(size=dim)
     client, standard = sm.Client(run, "a"), []

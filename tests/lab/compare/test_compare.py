@@ -30,7 +30,7 @@ def test_every_name_has_a_row_sorted_by_error():
 
 
 def test_measured_error_is_the_exact_one():
-    found = by_name(compare(ALIKE, Budget(share=0.2), ["rand-k", "rand-k-spatial-avg"], seeds=400))
+    found = by_name(compare(ALIKE, Budget(share=0.2), ["rand-k", "rand-k-spatial-avg"], seeds=200))
     r1, r2 = sm.theory.correlation(ALIKE)
     energy = r1 / 10
     for name, T in (("rand-k", "one"), ("rand-k-spatial-avg", "avg")):
@@ -84,7 +84,7 @@ def test_bad_vectors_are_refused(vectors, message):
         compare(vectors, Budget(share=0.5), seeds=1)
 
 
-@pytest.mark.parametrize("size", [1e-30, 1e30, 1e37])
+@pytest.mark.parametrize("size", [1e-30, 1e37])
 def test_relative_errors_and_bytes_do_not_depend_on_the_size_of_the_vectors(size):
     """The error of every scheme, as the API's estimates have it too."""
     rounds = np.stack([ALIKE, 1.1 * ALIKE])
