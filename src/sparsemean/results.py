@@ -82,7 +82,8 @@ class Estimate:
     error_se : float or None
         Standard error of ``error``, as an estimate of the expected squared error: ``error`` ± ``error_se``. How far the
         round itself is off, ``actual_error_interval`` tells. None where it is not known: for
-        bounds, where a single value was sent, and for balanced draws of nodes with several k.
+        bounds, where a single value was sent, for balanced draws of nodes with several k, and in rounds of epochs in
+        which only some nodes are in the first draw.
     correlation : Correlation or None
         R1, R2 and their ratio, estimated from what arrived.
     rounding : float or None
