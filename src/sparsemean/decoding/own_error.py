@@ -166,7 +166,9 @@ class OneClass:
         rounding = self.noise * np.sum(self.number * (1.0 + 2.0 * excess), axis=0) / self.n
         values = form.of(np.where(self.met > 0, self.within, self.k2), self.means) + rounding
         value = float(np.sum(np.where(self.values > 0, scale * values, math.nan)))
-        gap = actual_gap(form, excess, self.n, self.m, self.number, self.noise_part)
+        expected = self.number * (np.maximum(self.k11, 0.0) + self.k2 * inverse(self.m)[:, None])
+        energy = np.where(expected > 0.0, self.means * inverse(expected), 1.0)
+        gap = actual_gap(form, excess, self.n, self.m, self.number, self.noise_part, energy)
         parts = scale**2 * self.fourth.values * gap.squares
         known = scale**2 * np.sum(self.number * gap.at(self.k2, self.k11) ** 2, axis=0)
         variance = float(np.sum(np.maximum(parts.sum(axis=0) - known, 0.0))) * self._small_sample
