@@ -10,7 +10,7 @@ import pytest
 import sparsemean as sm
 from sparsemean._types import Doubles
 from sparsemean.decoding.moment_sample import MomentSample
-from sparsemean.decoding.senders import MOST_SLOTS, MOST_TILES, Senders
+from sparsemean.decoding.senders import ENTRIES, MOST_SLOTS, MOST_TILES, Senders
 from sparsemean.payload.blocks import Blocks
 from sparsemean.theory.shared_senders import shared_sender_covariance, squared_differences
 
@@ -66,7 +66,8 @@ def test_ranges_add_up_to_the_whole() -> None:
 def test_of_a_long_vector_and_of_many_slots_little_is_kept() -> None:
     long = Senders(MomentSample(Blocks((1 << 26,))))
     long.add(4, np.arange(0, 1 << 26, 512), np.ones(1 << 17))
-    assert long.sent[0][0].size == MOST_TILES * 4096 // 512
+    assert long.sent[0][0].size == ENTRIES // 4 // 512
+    assert ENTRIES // 4 < MOST_TILES * 4096
     many = Senders(MomentSample(Blocks((100,))))
     many.add(MOST_SLOTS + 1, np.arange(5), np.ones(5))
     assert not many.sent

@@ -43,6 +43,7 @@ class LaterSpread:
         self.variances: Doubles = np.zeros(sample.count if classes else 0)
         self.squares: Doubles = np.zeros(len(blocks.sizes))
 
+    @np.errstate(over="ignore", invalid="ignore")  # powers of absurd values; what rests on them is then not stated
     def add(self, row: int, probability: float, coordinates: Ints, y: Doubles, noise: Doubles | float) -> None:
         """What a node sent of one class of coordinates; ``noise`` is the variance of y that few-bit values add."""
         square, tile = y * y, (coordinates + self._sample.lo) // self._sample.size
@@ -62,6 +63,7 @@ class LaterSpread:
         self.variances += other.variances
         self.squares += other.squares
 
+    @np.errstate(over="ignore", invalid="ignore")
     def sums(self) -> Doubles:
         """Additive over ranges, (classes + 2, blocks): ``spread``, Σ_j Σ_{i≠l} a_ij a_lj and Σ_j (Σ_i a_ij)⁴.
 

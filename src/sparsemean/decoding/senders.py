@@ -15,13 +15,13 @@ from sparsemean.kernels.sample import drawn_near
 from sparsemean.theory.forms import inverse, left_out
 from sparsemean.theory.shared_senders import LEAST_NODES, shared_sender_covariance, squared_differences
 
-MOST_SLOTS = 64
-"""With more slots nothing is kept: sets of senders are then many, and share little."""
+MOST_SLOTS = 40
+"""With more slots nothing is kept: sets of senders are then many, and to compare all pairs of nodes takes long."""
 
-ENTRIES = 1 << 18
-"""Nodes times coordinates to look at, about; but at least ``LEAST_TILES`` and at most ``MOST_TILES`` tiles of them."""
+ENTRIES = 1 << 17
+"""Nodes times coordinates to look at, about; but at least one tile of them and at most ``MOST_TILES``."""
 
-LEAST_TILES, MOST_TILES = 4, 16
+MOST_TILES = 16
 
 
 class SenderSums(NamedTuple):
@@ -75,7 +75,7 @@ class Senders:
     def tiles(self) -> Ints:
         """The tiles that are looked at, of the whole vector."""
         number, size = -(-self._sample.blocks.dim // self._sample.size), self._sample.size
-        wanted = min(max(ENTRIES // (size * max(self.slots, 1)), LEAST_TILES), MOST_TILES)
+        wanted = min(max(ENTRIES // (size * max(self.slots, 1)), 1), MOST_TILES)
         return np.arange(number) if number <= wanted else np.arange(wanted) * number // wanted
 
     def add(self, slots: int, coordinates: Ints, y: Doubles) -> None:

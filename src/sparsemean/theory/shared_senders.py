@@ -97,7 +97,8 @@ def squared_differences(y: Vector, sent: Vector) -> Vector:
     y, sent : (n, coordinates) array
         Values, 0 where they were not sent, and ξ.
     """
-    first, second = (Parts.of(_differences(y[:, half::2], sent[:, half::2])) for half in (0, 1))
+    halves = ([np.ascontiguousarray(each[:, half::2]) for each in (y, sent)] for half in (0, 1))  # or BLAS is not used
+    first, second = (Parts.of(_differences(*half)) for half in halves)
     return first.products(second)
 
 
