@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -11,7 +12,10 @@ import sparsemean as sm
 from sparsemean._types import Doubles
 from sparsemean.decoding.moment_sample import MomentSample
 from sparsemean.decoding.senders import ENTRIES, MOST_SLOTS, MOST_TILES, Senders
+from sparsemean.decoding.totals import RoundTotals
+from sparsemean.payload import Part
 from sparsemean.payload.blocks import Blocks
+from sparsemean.sampling import Key, balanced_sample_of
 from sparsemean.theory.shared_senders import shared_sender_covariance, squared_differences
 
 RNG = np.random.default_rng(3)
@@ -73,9 +77,22 @@ def test_of_a_long_vector_and_of_many_slots_little_is_kept() -> None:
     assert not many.sent
 
 
+def test_batches_keep_what_single_payloads_would() -> None:
+    """Values less what is expected of them, times the weight; a node without any is not there."""
+    x, rows, weights = *RNG.normal(size=(2, 5, 60)), np.array([[1.0], [2.0], [0.0], [1.0], [0.5]])
+    drawn = [Part(balanced_sample_of(Key(1, 0, None), 60, 24, slot, 5), np.empty(0)) for slot in range(5)]
+    sent = [replace(part, values=v[part.coordinates], scale=2.5) for part, v in zip(drawn, x, strict=True)]
+    batched, single = RoundTotals(Blocks((60,)), True), RoundTotals(Blocks((60,)), True)
+    batched.add_samples(weights, sent, list(rows), slots=5)
+    for weight, part, row in zip(weights, sent, rows, strict=True):
+        single.add(weight, [replace(part, values=part.values - row[part.coordinates])], slots=5)
+    assert len(batched.senders.sent) == len(single.senders.sent) == 4
+    assert batched.sender_sums() == pytest.approx(single.sender_sums(), rel=1e-12)
+    assert batched.sender_sums().covariance != 0.0
+
+
 @pytest.mark.parametrize("memory", [None, sm.Hybrid(), sm.Window(2)], ids=str)
-def test_batches_keep_what_single_payloads_would(memory: sm.Memory | None) -> None:
-    """Every balanced draw of a round comes this way, whatever the memory: the values less what is expected of them."""
+def test_intervals_are_stated_whatever_the_memory(memory: sm.Memory | None) -> None:
     x = RNG.normal(size=(5, 60)) + np.array([3.0, 3.0, 0.0, 0.0, 0.0])[:, None] * RNG.normal(size=60)
     run = sm.Run(sm.Scheme(sm.RandK(24, draw=sm.Balanced()), sm.Spatial("max"), memory, values="float64"), 60)
     estimates = sm.simulate(run, np.stack([x, 2.0 * x, 3.0 * x]))

@@ -167,12 +167,13 @@ class OneClass:
         values = form.of(np.where(self.met > 0, self.within, self.k2), self.means) + rounding
         value = float(np.sum(np.where(self.values > 0, scale * values, math.nan)))
         expected = self.number * (np.maximum(self.k11, 0.0) + self.k2 * inverse(self.m)[:, None])
-        energy = np.where(expected > 0.0, self.means * inverse(expected), 1.0)
+        told = (expected > 0.0) & (self.m[:, None] > 0.0)  # of what nobody sent nothing is
+        energy = np.where(told, self.means * inverse(expected), 1.0)
         gap = actual_gap(form, excess, self.n, self.m, self.number, self.noise_part, energy)
         parts = scale**2 * self.fourth.values * gap.squares
         known = scale**2 * np.sum(self.number * gap.at(self.k2, self.k11) ** 2, axis=0)
         variance = float(np.sum(np.maximum(parts.sum(axis=0) - known, 0.0))) * self._small_sample
-        variance += max(self._shared(excess, scale), -variance / 2.0)
+        variance += max(self._shared(excess, scale), 0.0)  # below 0 it is the noise of few values
         # The moments rest on few coordinates, where some are far larger than the others.
         sizes = np.abs([parts[0] + parts[2], parts[1] + parts[3] + parts[4]])
         rests_on = float(np.sum((sizes * inverse(sizes.sum())) ** 2 * self.fourth.concentration))

@@ -90,7 +90,8 @@ class Senders:
         if not 0 < slots <= MOST_SLOTS:
             return
         self.slots = slots
-        for node, (sample, values) in enumerate(zip(batch.samples, batch.values, strict=True)):
+        for node in np.flatnonzero(batch.weights.any(axis=1)).tolist():
+            sample, values = batch.samples[node], batch.values[node]
             chosen, place = drawn_near(sample, self.tiles() * sample.size)
             coordinates, _, y = weighed(batch, node, chosen, values[place])
             self.sent.append((coordinates, y))
@@ -137,7 +138,8 @@ def _of_tile(y: Doubles, sent: Doubles, scale: Doubles | float) -> SenderSums:
     if m.max() > 3:  # kurtosis is then estimated from four senders
         return SenderSums(covariance)
     three = y[:, m == 3]
-    c2, c3 = np.sum(three**2, axis=0), np.sum(three**3, axis=0)
+    square = three * three
+    c2, c3 = square.sum(axis=0), np.sum(square * three, axis=0)
     outlying, triples = float(np.sum(6.0 * c3 * c3 * inverse(c2))), float(np.sum(c2 * c2))
     return SenderSums(covariance, outlying, triples, *_disjoint_pairs(y, sent))
 

@@ -123,7 +123,7 @@ class RoundTotals:
             if self.moments:
                 self.class_squares[row] += self.blocks.sums_at(chosen, y * y)
                 self._add_powers(chosen, y)
-                if of_class == 0:
+                if of_class == 0 and np.any(weight > 0):
                     self.senders.add(slots, chosen, y)
                 if part.noise != 0.0:
                     self.class_noise[row] += self._noise(weight, part)
