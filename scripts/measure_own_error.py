@@ -1,6 +1,6 @@
 """Measure what the server says of its own error against the truth, through real bytes.
 
-    python scripts/measure_own_error.py [--rounds 300] [--draw balanced] [vectors.npz …]
+    python scripts/measure_own_error.py [--rounds 300] [--draw balanced] [--seed 1] [vectors.npz …]
 
 Each array of a file is (nodes, dim); without files, weather of the package and Gaussian vectors are used. In each round
 all nodes send the same vectors anew, so that rounds differ in the draw alone. A line tells, over all rounds but the
@@ -96,6 +96,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=300)
     parser.add_argument("--draw", choices=["independent", "balanced"], default="independent")
     parser.add_argument("--values", default="float32")
+    parser.add_argument("--seed", type=int, default=0)
     chosen = parser.parse_args()
     draw = sm.Balanced() if chosen.draw == "balanced" else sm.Independent()
     print(f"{'vectors':22} {'n':>4} {'k':>5} {'T':5} {'expected':>9} {'z':>5} {'sd':>8} {'se/sd':>6} {'covered':>8}")
@@ -105,9 +106,8 @@ def main() -> None:
             if chosen.draw == "balanced" and len(vectors) * k <= vectors.shape[1]:
                 continue
             for T in ("one", "max", "avg"):
-                found = measure(
-                    vectors, sm.Scheme(sm.RandK(k, draw=draw), sm.Spatial(T), values=chosen.values), chosen.rounds
-                )
+                scheme = sm.Scheme(sm.RandK(k, draw=draw), sm.Spatial(T), values=chosen.values)
+                found = measure(vectors, scheme, chosen.rounds, chosen.seed)
                 print(
                     f"{name:22} {len(vectors):4} {k:5} {T:5} {found.expected:9.3g} {found.z:5.1f} "
                     f"{found.relative_sd:8.2g} {found.se_ratio:6.2f} {found.covered:8.3f}",

@@ -82,7 +82,8 @@ class Estimate:
     error_se : float or None
         Standard error of ``error``, as an estimate of the expected squared error: ``error`` ± ``error_se``. How far the
         round itself is off, ``actual_error_interval`` tells. None where it is not known: for
-        bounds, where a single value was sent, and for balanced draws of nodes with several k.
+        bounds, where a single value was sent, for balanced draws of nodes with several k, and in rounds of epochs in
+        which only some nodes are in the first draw.
     correlation : Correlation or None
         R1, R2 and their ratio, estimated from what arrived.
     rounding : float or None
@@ -95,7 +96,8 @@ class Estimate:
         ``rounding`` is left in the mean.
     actual_error : float or None
         Prediction of the *actual* squared error ‖mean − truth‖² of this round, given how many nodes sent each
-        coordinate; at least 0. None with nodes of several k, for bounds, and where nothing came of some block.
+        coordinate; at least 0. None with nodes of several k (but for later rounds of an epoch), for bounds, and where
+        nothing came of some block.
     actual_error_interval : (float, float) or None
         A 95 % interval for the actual squared error. None likewise, and where fewer than about ten coordinates were
         expected from two nodes or more (but for a single node), where a single value was sent, and where the error is

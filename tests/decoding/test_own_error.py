@@ -51,6 +51,8 @@ def spatial(T: str | float, k: int, values: str = "float64", draw: sm.Draw = IND
 
 
 WEATHER = load_weather().vectors.astype(float)[20]
+GROUPS = np.array([[4.0]] * 3 + [[0.0]] * 3)  # of nodes, which differ by the same in all coordinates
+APART = 0.1 * similar(10, 300, 0.0) + np.repeat(np.eye(10), 30, axis=1)  # another node in each part of the vector
 CASES: dict[str, tuple[Doubles, sm.Scheme]] = {
     "very similar": (similar(40, 300, 0.995), spatial("max", 45)),
     "unlike": (similar(10, 400, 0.0), spatial("avg", 120)),
@@ -60,6 +62,11 @@ CASES: dict[str, tuple[Doubles, sm.Scheme]] = {
     "weather": (WEATHER, spatial("max", 9)),
     "balanced": (similar(20, 400, 0.9), spatial("one", 80, draw=sm.Balanced())),
     "balanced, counts vary": (similar(20, 400, 0.9), spatial("max", 90, draw=sm.Balanced())),
+    "balanced, two groups": (
+        similar(6, 300, 0.0) + GROUPS * similar(1, 300, 0.0, seed=5),
+        spatial("max", 150, draw=sm.Balanced()),
+    ),
+    "balanced, one apart": (APART, spatial("max", 90, draw=sm.Balanced())),
     "8 bit": (similar(10, 400, 0.9), spatial("max", 120, "int8")),
     "1 bit": (similar(10, 400, 0.9), spatial("max", 120, "1-bit")),
     "1 bit of everything": (similar(10, 100, 0.9), spatial("one", 100, "1-bit")),
@@ -78,6 +85,15 @@ def test_errors_standard_errors_and_intervals_are_right(case: tuple[Doubles, sm.
         # The relative standard deviation of a variance is √((κ + 2)/rounds), here at most √(4/100) = 0.2.
         assert 0.6 < np.mean(se**2) / error.var(ddof=1) < 1.6
     assert np.mean((low <= happened) & (happened <= high)) >= 0.90
+
+
+@pytest.mark.parametrize("name", ["balanced, two groups", "balanced, one apart"])
+def test_intervals_of_few_nodes_are_as_long_as_they_need_be(name: str) -> None:
+    """100 rounds: the standard deviation that the length tells is 0.7 to 1.5 times that of predicted less actual."""
+    vectors, scheme = CASES[name]
+    _, _, happened, predicted, low, high = said(vectors, scheme, 100)
+    told = np.sqrt(np.mean((predicted * np.log(high / low) / (2.0 * 1.96)) ** 2))
+    assert 0.7 < told / np.std(predicted - happened) < 1.5
 
 
 def test_where_nodes_are_alike_the_error_is_known_to_a_few_percent() -> None:

@@ -196,10 +196,12 @@ def test_the_averaged_gradient_is_unbiased(two):
     assert abs(along.mean()) < 4.0 * along.std(ddof=1) / len(along) ** 0.5
 
 
-def test_metrics_tell_error_and_correlation(found):
+def test_metrics_tell_error_whether_it_is_a_bound_and_correlation(found):
     for name in SCHEMES:
         metrics, shared = found[0]["every_scheme"][name]["metrics"], name.startswith("shared")
-        assert (metrics["error"] is None) == (metrics["correlation"] is None) == shared
+        assert (metrics["error"] is None) == shared
+        assert metrics["error_is_bound"] is (name == "balanced-few")
+        assert (metrics["correlation"] is None) == (shared or metrics["error_is_bound"])
         assert 0 < metrics["bytes"] < metrics["dense_bytes"]
         assert metrics["total_bytes"] == 5 * metrics["bytes"]
 

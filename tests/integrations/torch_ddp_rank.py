@@ -37,6 +37,7 @@ SCHEMES = {
     "stable-int4": sm.named("rand-k-temporal-shared-stable", k=0.2, values="int4"),
     "hybrid-int8": sm.named("rand-k-hybrid", k=0.2, values="int8"),
     "balanced-hybrid": sm.named("rand-k-balanced-hybrid", k=0.6),
+    "balanced-few": sm.named("rand-k-balanced", k=0.2),  # no two of three ranks send the same coordinate
 }
 
 

@@ -80,7 +80,7 @@ def test_it_is_unbiased_and_states_its_error_whatever_the_past_was(
     base = np.random.default_rng(1).normal(size=(NODES, DIM)) + 1.0
     trials, rounds = 100, 4
     off: list[list[Any]] = [[] for _ in range(rounds)]
-    said, actual, exact = ([list[Any]() for _ in range(rounds)] for _ in range(3))
+    said, actual, exact, squared = ([list[Any]() for _ in range(rounds)] for _ in range(4))
     directions = np.random.default_rng(2).normal(size=(8, DIM))
     for seed in range(trials):
         run = sm.Run(sm.Scheme(encoder, memory=memory, values=values), DIM, seed=seed)
@@ -102,7 +102,8 @@ def test_it_is_unbiased_and_states_its_error_whatever_the_past_was(
             actual[round].append(error @ error)
             exact[round].append(true + (estimate.rounding or 0.0))
             if round:
-                assert estimate.error_se is None
+                assert estimate.error_se is not None
+                squared[round].append(estimate.error_se**2)
                 assert not estimate.error_is_bound
             x = base + 0.3 * np.sign(estimate.mean) * (1 + np.arange(NODES)[:, None] / NODES)
     for round in range(rounds):
@@ -115,6 +116,8 @@ def test_it_is_unbiased_and_states_its_error_whatever_the_past_was(
         if round:
             spread = np.std(np.array(actual[round]) - np.array(exact[round])) / math.sqrt(trials)
             assert spread < 0.1 * np.mean(exact[round])  # so that a wrong formula would show
+            # Of 100 trials, and of systematic samples of few values.
+            assert 0.5 < np.mean(squared[round]) / np.var(np.array(said[round]) - np.array(exact[round])) < 2.0
 
 
 def epochs_run(dim: int = DIM, k: Any = 8, **settings: Any) -> sm.Run:

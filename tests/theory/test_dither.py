@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from fractions import Fraction
-from itertools import pairwise, permutations
+from itertools import pairwise, permutations, product
 
 import numpy as np
 import pytest
@@ -76,3 +77,23 @@ def test_two_values_half_a_step_apart_have_the_same_noise():
     assert theory.shared_dither_variance([0.0, 0.5]) == pytest.approx(1 / 12)
     with pytest.raises(ValueError, match="senders"):
         theory.shared_dither_bound(1)
+
+
+def test_what_comes_does_not_tell_how_much_noise_is_left() -> None:
+    """Two nodes that send two coordinates: one swaps its values, and all that a coordinate shows stays as it was.
+
+    Outcomes are (u, what either node's value was rounded to, who has which rank), over a grid of u. So no function of
+    them has the variance that is left in the mean as its expectation.
+    """
+
+    def shown(coordinates: list[tuple[float, float]]) -> Counter[tuple[int, ...]]:
+        found: Counter[tuple[int, ...]] = Counter()
+        for x, rank, step in product(coordinates, (0, 1), range(1000)):
+            dither = [((step + 0.5) / 1000 + each / 2) % 1.0 - 0.5 for each in (rank, 1 - rank)]
+            found[(rank, step, *(round(value + d) for value, d in zip(x, dither, strict=True)))] += 1
+        return found
+
+    one, other = [(0.1, 0.25), (0.2, 0.35)], [(0.1, 0.35), (0.2, 0.25)]
+    assert shown(one) == shown(other)
+    left, instead = (sum(map(theory.shared_dither_variance, each)) for each in (one, other))
+    assert instead < 0.95 * left or left < 0.95 * instead

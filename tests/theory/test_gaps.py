@@ -79,3 +79,18 @@ def test_the_blend_leaves_a_correlation_out_of_range_where_it_makes_sense() -> N
     assert blend_weight("max", law, -0.2) == blend_weight("max", law, 0.0)
     assert blend_weight("max", law, 1.5) == blend_weight("max", law, 1.0)
     assert blend_weight(-1, CountLaw(5000, 0.1), 0.5) == 1.0  # whose error is infinite
+
+
+def test_coordinates_of_a_count_vary_in_proportion_to_their_energy() -> None:
+    """Values of variance 1 and mean 2 at a coordinate that two nodes sent, of mean 5 at one that three did."""
+    n, excess, squares = np.array([6.0]), np.array([[-0.3], [0.4]]), np.array([4.0, 25.0])
+    form = Form(np.array([0.1]), excess**2)
+    arguments = form, excess, n, np.array([2.0, 3.0])
+    apart = 0.0
+    for i, square in enumerate(squares):
+        number = (np.arange(2) == i).astype(float)[:, None]
+        gap = actual_gap(*arguments, number, np.zeros(1))
+        apart += float(gap.squares[:, 0] @ (0.0, 0.0, 1.0, square, square**2))
+    energy = (squares / squares.mean())[:, None]
+    together = actual_gap(*arguments, np.ones((2, 1)), np.zeros(1), energy).squares[:, 0]
+    assert float(together @ (0.0, 0.0, 1.0, squares.mean(), np.mean(squares**2))) == pytest.approx(apart, rel=1e-12)

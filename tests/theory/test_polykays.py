@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from itertools import combinations
 
 import numpy as np
 import pytest
 
-from sparsemean.theory.polykays import FEW, SampleMoments, fourth_moments, normal_moments
+from sparsemean.theory.polykays import FEW, SampleMoments, fourth_moments, normal_moments, triple_kurtosis
 
 from .populations import POPULATIONS, mean_and_variance, polykays
 
@@ -77,3 +78,15 @@ def test_of_values_that_are_equal_to_rounding_no_kurtosis_is_told() -> None:
     held = np.array([100.0, 100.0, 1e-14, 1e-7, 0.0, -500.0 + 1e-9, 1e-28, 100.0])[:, None, None]
     found = fourth_moments(m, held, np.array([500.0]), np.array([1.0]))
     assert found.values[0, 0] == 0.0
+
+
+def test_kurtosis_of_triples_is_the_smaller_of_two() -> None:
+    """Where K4 is 4 times K22: what neighbours show of K22 gives it back, unless triples say less."""
+    m = np.array([2.0, 3.0])
+    *held, _ = expectations(m, np.array([4.0, 0.0, 1.0, 0.0, 0.0]))[:, :, None] * 50.0
+    table = np.array(held)
+    assert triple_kurtosis(0.9, 1.0, m, table) == pytest.approx(4.0)
+    assert triple_kurtosis(0.1, 1.0, m, table) == pytest.approx(6.0 * 0.1 / 0.9)
+    assert triple_kurtosis(0.9, 1e9, m, table) == pytest.approx(-2.0, abs=0.1)  # the least there is
+    assert triple_kurtosis(2.0, 0.0, m, table) == pytest.approx(1000.0)  # and the most
+    assert triple_kurtosis(0.9, math.nan, m, table) == 0.0

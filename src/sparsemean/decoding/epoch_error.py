@@ -7,22 +7,36 @@ Given the past nodes draw independently, and node i sends a coordinate of class 
 without cross terms between nodes. With y = w (value − expectation)/π and few-bit values of variance σ², it is estimated
 without bias by Σ_c [(1 − π_c) Σy² + π_c Σ w²σ²/π²] over what was sent. Nodes of another k that are in their first draw
 add, by the same formula with π = k/d, the cross terms (κ − 1) R2 of a balanced draw.
+
+Where all nodes are past their first draw, how certain that is follows from sums over them too (``LaterSpread``). With
+V_c the variance of Σy² over what is sent of class c, that of the estimate is Σ_c (1 − π_c)² V_c/W⁴. The actual error
+is Σ_j (Σ_i e_ij)², e being (1 − π) y where a coordinate was sent and −πy where not. So what its terms i = l exceed
+their estimate by varies as −π Σy² does; the terms i ≠ l have mean 0, and are uncorrelated with those and, up to parts
+of 1/|c|, with each other:
+
+    W⁴·Var(actual − estimate) = Σ_c π_c² V_c + 2 Σ_j Σ_{i≠l} Var(e_ij) Var(e_lj).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
 from sparsemean import theory
 from sparsemean._types import Doubles
-from sparsemean.decoding.quality import Quality
+from sparsemean.decoding.quality import Quality, finite
 from sparsemean.decoding.summary import Summary
 from sparsemean.results import Correlation
 from sparsemean.sampling import Clock
+from sparsemean.theory.forms import inverse
+from sparsemean.theory.intervals import log_interval
+
+FEW = 10
+"""Values that must come, for an interval of the actual error to be stated."""
 
 
 class Energy(NamedTuple):
@@ -92,5 +106,41 @@ def epoch_quality(summary: Summary, clocks: Sequence[Clock], weight: Doubles) ->
         correlation = Correlation(r1, float(np.sum(norm * r2)), spread)
     feedback = (1.0 / float(p.min()) - 1.0) / max(1, int(summary.nodes.max()))
     error, rounding = float(np.sum(terms / weight**2)), float(np.sum(noise / weight**2))
-    finite = [number if math.isfinite(number) else None for number in (error, rounding)]
-    return Quality(error=finite[0], rounding=finite[1], correlation=correlation, feedback=feedback, bound=bound)
+    found = Quality(
+        error=finite(error), rounding=finite(rounding), correlation=correlation, feedback=feedback, bound=bound
+    )
+    if found.error is None or len(summary.later) == 0 or any(each.row < 2 * len(clocks) for each in rows):
+        return found
+    variances = later_spread(summary, rows, weight)
+    found = replace(found, error_se=finite(math.sqrt(variances.of_error)), actual=error)
+    values = sum(clocks[row % len(clocks)].k * int(summary.class_nodes[row].max()) for row, _, _ in rows)
+    if not (variances.known and values >= FEW and error > 0.0):
+        return found
+    return replace(found, interval=log_interval(error, variances.of_gap, variances.degrees))
+
+
+class Spread(NamedTuple):
+    """Variances of the estimated error and of the actual error about it, and the degrees of freedom of the latter."""
+
+    of_error: float
+    of_gap: float
+    degrees: float
+
+    @property
+    def known(self) -> bool:
+        """Whether no power of a value has overflown."""
+        return math.isfinite(self.of_error + self.of_gap)
+
+
+def later_spread(summary: Summary, rows: Sequence[Energy], weight: Doubles) -> Spread:
+    """How certain the error of a round is in which all nodes are past their first draw; ``weight`` as above."""
+    later = summary.later[:, summary.weight > 0] / weight**4
+    of_class, pairs, fourths = later[:-2], later[-2], later[-1] / weight**4
+    of_error = of_gap = 0.0
+    for row, p, _ in rows:
+        of_sum = (1.0 - p) * float(np.sum(of_class[row]))  # V_c
+        of_error, of_gap = of_error + (1.0 - p) ** 2 * of_sum, of_gap + p * p * of_sum
+    met = max(float(pairs.sum()), 0.0)
+    # The second sum rests on the coordinates whose variances are largest.
+    degrees = 2.0 * met**2 * float(inverse(fourths.sum())) or math.inf
+    return Spread(of_error, of_gap + 2.0 * met, degrees)

@@ -67,33 +67,34 @@ class MomentSample:
         return before * self.size + np.where(np.append(self._chosen, False)[tile], rest, 0)
 
     @cached_property
-    def _range(self) -> tuple[int, int]:
+    def range(self) -> tuple[int, int]:
+        """``lo`` and ``hi``."""
         return self.lo, self.blocks.dim if self.hi is None else self.hi
 
     @cached_property
     def begin(self) -> Ints:
         """Where each tile begins among the sampled coordinates; −1 for a tile that is not sampled."""
-        lo, hi = self._range
+        lo, hi = self.range
         here = self._chosen[lo // self.size : -(-hi // self.size)]
         return np.where(here, (np.cumsum(here) - 1) * self.size, -1)
 
     @cached_property
     def coordinates(self) -> Ints:
         """All sampled coordinates, in order."""
-        lo, hi = self._range
+        lo, hi = self.range
         every = (np.flatnonzero(self.begin >= 0)[:, None] * self.size + np.arange(self.size)).ravel()
         return every[every < hi - lo]
 
     @cached_property
     def count(self) -> int:
         """How many coordinates are sampled."""
-        first, last = self._below(np.array(self._range)).tolist()
+        first, last = self._below(np.array(self.range)).tolist()
         return int(last - first)
 
     @cached_property
     def everything(self) -> bool:
         """Whether no coordinate is left out."""
-        lo, hi = self._range
+        lo, hi = self.range
         return self.count == hi - lo
 
     @cached_property

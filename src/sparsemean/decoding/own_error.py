@@ -12,12 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from sparsemean._types import Doubles, Ints
+from sparsemean.decoding.senders import SenderSums
 from sparsemean.decoding.summary import Summary
 from sparsemean.theory import CountLaw, FixedWeighting
-from sparsemean.theory.forms import CoordinateError, Form, actual_form, inverse, plug_in_form, within_form
+from sparsemean.theory.forms import CoordinateError, Form, actual_form, inverse, left_out, plug_in_form, within_form
 from sparsemean.theory.gaps import actual_gap, blend_weight, expected_gap, noise_squares
 from sparsemean.theory.intervals import log_interval
-from sparsemean.theory.polykays import FourthMoments, fourth_moments
+from sparsemean.theory.polykays import FourthMoments, fourth_moments, triple_kurtosis
 from sparsemean.theory.within import Decoding, decoding
 
 PAIRS = 30.0
@@ -60,6 +61,10 @@ class OneClass:
         NaN where the coordinates that keep power sums show nothing.
     meetings : (blocks,) array
         How many coordinates two or more nodes were expected to send.
+    shared : float
+        Covariance that coordinates have because they share senders (``SenderSums``), of the mean of what came.
+    unit : (blocks,) array
+        (np/W)², W the weight of those who came: what ``shared`` takes the errors of the blocks times.
     by_counts : (blocks,) array
         Whether estimates are normalised by the counts that came; else, where hardly two nodes meet, by their law.
     """
@@ -80,6 +85,8 @@ class OneClass:
     noise: Doubles
     noise_part: Doubles
     fourth: FourthMoments
+    shared: float
+    unit: Doubles
     meetings: Doubles
     by_counts: npt.NDArray[np.bool_]
 
@@ -100,7 +107,7 @@ class OneClass:
         before : sequence of (float or None), optional
             ρ/(n − 1) of every block of the summary, as known before the round.
         """
-        alive, table = summary.weight > 0, summary.by_count
+        alive, table, senders = summary.weight > 0, summary.by_count, SenderSums(*summary.senders.tolist())
         known = [r for r, weighs in zip(before or [None] * alive.size, alive.tolist(), strict=True) if weighs]
         nodes = summary.class_nodes[row][alive].tolist()
         laws = [_law(n, share, slots) for n in nodes]
@@ -120,6 +127,7 @@ class OneClass:
             *(share, laws, known, table.counts, number, means),
             *(np.array(nodes, np.float64), dim, values, met, within, k2, k11),
             *(noise, np.minimum(noise * inverse(k2), 1.0), _fourth(summary, alive, dim, r)),
+            *(share**4 * senders.covariance, (np.array(nodes) * share / summary.weight[alive]) ** 2),
             *(meetings, (meetings >= PAIRS) & (met > 0)),
         )
 
@@ -158,10 +166,14 @@ class OneClass:
         rounding = self.noise * np.sum(self.number * (1.0 + 2.0 * excess), axis=0) / self.n
         values = form.of(np.where(self.met > 0, self.within, self.k2), self.means) + rounding
         value = float(np.sum(np.where(self.values > 0, scale * values, math.nan)))
-        gap = actual_gap(form, excess, self.n, self.m, self.number, self.noise_part)
+        expected = self.number * (np.maximum(self.k11, 0.0) + self.k2 * inverse(self.m)[:, None])
+        told = (expected > 0.0) & (self.m[:, None] > 0.0)  # of what nobody sent nothing is
+        energy = np.where(told, self.means * inverse(expected), 1.0)
+        gap = actual_gap(form, excess, self.n, self.m, self.number, self.noise_part, energy)
         parts = scale**2 * self.fourth.values * gap.squares
         known = scale**2 * np.sum(self.number * gap.at(self.k2, self.k11) ** 2, axis=0)
         variance = float(np.sum(np.maximum(parts.sum(axis=0) - known, 0.0))) * self._small_sample
+        variance += max(self._shared(excess, scale), 0.0)  # below 0 it is the noise of few values
         # The moments rest on few coordinates, where some are far larger than the others.
         sizes = np.abs([parts[0] + parts[2], parts[1] + parts[3] + parts[4]])
         rests_on = float(np.sum((sizes * inverse(sizes.sum())) ** 2 * self.fourth.concentration))
@@ -170,6 +182,12 @@ class OneClass:
         if lonely or rounded or not math.isfinite(value + variance + rests_on):
             return value, None
         return value, log_interval(value, variance, 2.0 * float(inverse(rests_on)) or math.inf)
+
+    def _shared(self, excess: Doubles, scale: Doubles) -> float:
+        """What shared senders add to the variance: the part of h x̄ − X in x̄ − X makes 1 + 2(h − 1) of its square."""
+        left = self.number * left_out(self.m[:, None], self.n)
+        factor = float(np.sum((1.0 + 2.0 * excess) * left) * inverse(np.sum(left)))
+        return self.shared * (factor * float(np.mean(scale / self.unit))) ** 2
 
     def pairs(self) -> tuple[Doubles, Doubles]:
         """R2 of the nodes' weighted vectors in each block, and its variance."""
@@ -261,6 +279,8 @@ def _fourth(summary: Summary, alive: npt.NDArray[np.bool_], dim: Doubles, correl
     held, squares = summary.by_count.held[:, :, alive], summary.class_squares.sum(axis=0)[alive]
     part = held[0].sum(axis=0) * inverse(dim)  # of the coordinates keep power sums
     fourths = np.asarray(summary.moments.p4, np.float64)[alive] * part
-    found = fourth_moments(summary.by_count.counts.astype(np.float64), held, fourths, correlation)
+    m, senders = summary.by_count.counts.astype(np.float64), SenderSums(*summary.senders.tolist())
+    kurtosis = triple_kurtosis(senders.apart, senders.neighbours, m, held)
+    found = fourth_moments(m, held, fourths, correlation, kurtosis)
     shown = (held[1] + held[2]).sum(axis=0) > 0
     return found._replace(values=np.where(shown | (squares == 0), found.values, math.nan))

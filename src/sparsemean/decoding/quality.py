@@ -258,11 +258,11 @@ def quality(
             moments = summary.moments.where(alive)
             _, error_se = theory.estimated_error(moments, classes.least, largest, weight, max(map(sum, nodes)), dim)
     return Quality(
-        error=_finite(error),
-        error_se=None if bound else _finite(error_se),
-        actual=_finite(max(actual, 0.0)),
+        error=finite(error),
+        error_se=None if bound else finite(error_se),
+        actual=finite(max(actual, 0.0)),
         interval=interval,
-        rounding=_finite(float(np.sum((own + 1.0) * noise / weight**2))),
+        rounding=finite(float(np.sum((own + 1.0) * noise / weight**2))),
         correlation=None if bound else _correlation(summary, classes, np.sum(energy - noise, axis=0)),
         feedback=max(_feedback(t, n, classes) for t, n in zip(known, nodes, strict=True)),
         bound=bound,
@@ -294,5 +294,6 @@ def _quotient(part: Doubles, whole: Doubles) -> Doubles:
     return np.divide(part, whole, out=np.zeros(part.shape), where=whole > 0)
 
 
-def _finite(number: float) -> float | None:
+def finite(number: float) -> float | None:
+    """The number; None for infinities and NaN."""
     return number if math.isfinite(number) else None

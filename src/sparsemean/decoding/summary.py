@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from sparsemean._types import Doubles
 from sparsemean.decoding.by_count import ByCount
+from sparsemean.decoding.senders import SenderSums
 from sparsemean.decoding.totals import RoundTotals
 from sparsemean.state_tree import Tree, array_in
 from sparsemean.theory import Moments
@@ -39,6 +40,10 @@ class Summary:
         Power sums for the error and its standard error; None where shares are not uniform.
     by_count : ByCount
         Sums by count, likewise; empty where shares are not uniform, and in journals from before there were any.
+    senders : (5,) array
+        ``SenderSums`` of the first class.
+    later : (classes + 2, blocks) array
+        ``LaterSpread.sums``; empty where draws are not epochs.
     """
 
     class_nodes: npt.NDArray[np.int64]
@@ -51,6 +56,8 @@ class Summary:
     fits: Doubles
     moments: Moments | None
     by_count: ByCount
+    senders: Doubles
+    later: Doubles
 
     @staticmethod
     def of(totals: RoundTotals, fits: Doubles) -> Summary:
@@ -60,7 +67,8 @@ class Summary:
         moments, by_count = totals.summary() or (None, ByCount.empty(blocks))
         who = totals.class_nodes, totals.class_slots, totals.weight
         sums = totals.class_squares, totals.class_noise, several
-        return Summary(*who, *sums, by_count.most, fits, moments, by_count)
+        spread = np.array(totals.sender_sums()), totals.later.sums()
+        return Summary(*who, *sums, by_count.most, fits, moments, by_count, *spread)
 
     @cached_property
     def nodes(self) -> npt.NDArray[np.int64]:
@@ -87,6 +95,8 @@ class Summary:
             self.fits + other.fits,
             self.moments + other.moments if self.moments is not None and other.moments is not None else None,
             self.by_count + other.by_count,
+            self.senders + other.senders,
+            self.later + other.later,
         )
 
     def tree(self) -> Tree:
@@ -99,8 +109,9 @@ class Summary:
         """The summary that ``tree()`` returned."""
         assert isinstance(tree, dict)
         nodes = array_in(tree, "class_nodes")
-        # Journals from before there were designed draws lack the slots, those from before the next lack sums by count.
-        whole = {"class_slots": np.zeros(len(nodes), np.int64), **tree}
+        # Journals from before there were designed draws lack the slots, later ones sums by count or of the spread.
+        spread = {"senders": np.array(SenderSums()), "later": np.zeros((0, nodes.shape[1]))}
+        whole = {"class_slots": np.zeros(len(nodes), np.int64), **spread, **tree}
         arrays = [each.name for each in fields(Summary) if each.name not in ("moments", "by_count")]
         moments = tree["moments"]
         return Summary(

@@ -10,7 +10,9 @@ import numpy.typing as npt
 
 from sparsemean._types import Doubles, Floats, Ints
 from sparsemean.decoding.by_count import ByCount
+from sparsemean.decoding.later_spread import LaterSpread
 from sparsemean.decoding.moment_sample import MomentSample, moment_sample
+from sparsemean.decoding.senders import Senders, SenderSums
 from sparsemean.errors import InvalidInput
 from sparsemean.kernels import Batch, Blend, Sample, Totals, fold, power_sums, scatter, threads_for
 from sparsemean.payload import Part
@@ -41,6 +43,9 @@ class RoundTotals:
     weighs : bool, default False
         Whether to sum the weights of those who sent a coordinate, times their scale: ``sent_weight``, 8 bytes a
         coordinate.
+    epochs : bool, default False
+        Whether nodes may be past the first draw of an epoch, of which the spread is known from sums of its own: 8 bytes
+        a coordinate of a short vector, 1 of a long one.
     """
 
     def __init__(
@@ -50,6 +55,7 @@ class RoundTotals:
         classes: int = 1,
         held: MomentSample | None = None,
         weighs: bool = False,
+        epochs: bool = False,
     ) -> None:
         self.blocks = blocks
         self.moments = moments
@@ -65,6 +71,8 @@ class RoundTotals:
         self.squares: Doubles = np.zeros(self.held.count if moments else 0)
         self.cubes: Doubles = np.zeros(self.held.count if moments else 0)
         self.fourths: Doubles = np.zeros(len(blocks.sizes))
+        self.senders = Senders(self.held)  # of the first class, where its draw is balanced
+        self.later = LaterSpread(blocks, self.held, classes if epochs and moments else 0)
 
     @property
     def nodes(self) -> npt.NDArray[np.int64]:
@@ -104,9 +112,10 @@ class RoundTotals:
         for part, row in zip(residuals, repeat(of_class) if energies is None else energies, strict=False):
             chosen, values = part.coordinates, part.values.astype(np.float64)  # fourth powers overflow float32
             share = np.broadcast_to(self.blocks.at(weight, chosen), chosen.shape)
+            counted: slice | npt.NDArray[np.bool_] = slice(None)
             if not np.all(weight > 0):  # a node without weight is left out of M_j
-                kept = share > 0
-                chosen, values, share = chosen[kept], values[kept], share[kept]
+                counted = share > 0
+                chosen, values, share = chosen[counted], values[counted], share[counted]
             y = np.asarray(share * (part.scale * values), np.float64)
             scatter(self.class_sums[of_class], self.counts, chosen, y)
             if self.sent_weight.size:
@@ -114,8 +123,13 @@ class RoundTotals:
             if self.moments:
                 self.class_squares[row] += self.blocks.sums_at(chosen, y * y)
                 self._add_powers(chosen, y)
+                if of_class == 0 and np.any(weight > 0):
+                    self.senders.add(slots, chosen, y)
                 if part.noise != 0.0:
                     self.class_noise[row] += self._noise(weight, part)
+                if energies is not None:
+                    noise = np.broadcast_to(np.asarray(part.noise, np.float64), part.values.shape)[counted]
+                    self.later.add(row, 1.0 / part.scale, chosen, y, noise * (part.scale * share) ** 2)
 
     def _add_powers(self, chosen: Ints, y: Doubles) -> None:
         places = chosen
@@ -156,6 +170,8 @@ class RoundTotals:
         values, scale = [part.values for part in parts], parts[0].scale
         batch = Batch(samples, values, expected, weights, self.blocks.starts, scale, blend)
         fold(into, batch, threads_for(samples))
+        if moments and of_class == 0:
+            self.senders.add_batch(slots, batch)
         if self.sent_weight.size:
             self._add_weights(batch)
         for weight, part in zip(weights, parts, strict=True):
@@ -182,7 +198,8 @@ class RoundTotals:
     def merge(self, other: RoundTotals) -> None:
         """Join the totals of other nodes over the same coordinates."""
         mine, theirs = vars(self), vars(other)
-        same = self.held == other.held and all(np.shape(mine[name]) == np.shape(theirs[name]) for name in mine)
+        same = self.held == other.held and self.later.spread.shape == other.later.spread.shape
+        same = same and all(np.shape(mine[name]) == np.shape(theirs[name]) for name in mine)
         if not same:
             raise InvalidInput("totals of different runs cannot be merged; make both with the same Run")
         for name, array in mine.items():
@@ -190,6 +207,8 @@ class RoundTotals:
                 np.maximum(array, theirs[name], out=array)
             elif isinstance(array, np.ndarray):
                 array += theirs[name]
+        self.senders.merge(other.senders)
+        self.later.merge(other.later)
 
     @np.errstate(over="ignore", invalid="ignore")
     def summary(self) -> tuple[Moments, ByCount] | None:
@@ -205,6 +224,11 @@ class RoundTotals:
         moments = Moments(s2, self.class_squares.sum(axis=0), p4, sp3, q2, qs2, self.class_noise.sum(axis=0))
         occur = np.flatnonzero(by_count[0].any(axis=1))
         return moments, ByCount(occur + least, by_count[:, occur])
+
+    def sender_sums(self) -> SenderSums:
+        """What coordinates that share their senders have in common; 0 where draws are not balanced."""
+        scale = np.divide(self.class_nodes[0], self.weight, out=np.zeros(self.weight.size), where=self.weight > 0)
+        return self.senders.sums(scale)
 
     @np.errstate(over="ignore", invalid="ignore")
     def products(self) -> Doubles:

@@ -102,20 +102,24 @@ class Batch(NamedTuple):
 @np.errstate(over="ignore")  # powers of absurd values may overflow; the sums themselves do not
 def fold_numpy(totals: Totals, batch: Batch, threads: int = 1) -> None:
     """Add one payload after another, all its coordinates at once; ``threads`` is for the compiled twin."""
-    for node, (sample, values, row, weights) in enumerate(
-        zip(batch.samples, batch.values, batch.expected, batch.weights, strict=True)
-    ):
+    for node, (sample, values) in enumerate(zip(batch.samples, batch.values, strict=True)):
         chosen = np.empty(sample.k, np.int64)
         sample_numpy(sample, 0, sample.tiles, chosen)
-        block = np.searchsorted(batch.starts, chosen, side="right") - 1
-        residual = values.astype(np.float64)
-        if batch.blend is not None:
-            residual -= batch.blend.expected(node, 0.0 if row is None else row, chosen, block)
-        elif row is not None:
-            residual -= row[chosen].astype(np.float64)
-        counted = weights[block] > 0
-        chosen, block, residual = chosen[counted], block[counted], residual[counted]
-        _add(totals, sample.size, chosen, block, weights[block] * (batch.scale * residual))
+        _add(totals, sample.size, *weighed(batch, node, chosen, values))
+
+
+def weighed(batch: Batch, node: int, chosen: Ints, values: Floats) -> tuple[Ints, Ints, Doubles]:
+    """Of a payload's ``values`` at the coordinates ``chosen`` those that count: coordinates, blocks and y."""
+    row, weights = batch.expected[node], batch.weights[node]
+    block = np.searchsorted(batch.starts, chosen, side="right") - 1
+    residual = values.astype(np.float64)
+    if batch.blend is not None:
+        residual -= batch.blend.expected(node, 0.0 if row is None else row, chosen, block)
+    elif row is not None:
+        residual -= row[chosen].astype(np.float64)
+    counted = weights[block] > 0
+    chosen, block, residual = chosen[counted], block[counted], residual[counted]
+    return chosen, block, weights[block] * (batch.scale * residual)
 
 
 def _add(totals: Totals, size: int, chosen: Ints, block: Ints, y: Doubles) -> None:

@@ -49,7 +49,8 @@ class Estimator:
         if self._totals is None:
             shares, sampled = self.run.class_shares, moment_sample(self.run.ranges, *self._range)
             weighs = self.run.scheme.decoder.weighs
-            self._totals = RoundTotals(self._blocks, bool(shares), max(1, len(shares)), sampled, weighs)
+            epochs = self.run.epochs is not None
+            self._totals = RoundTotals(self._blocks, bool(shares), max(1, len(shares)), sampled, weighs, epochs)
         return self._totals
 
     def fold(self, arrivals: Sequence[Arrival]) -> None:

@@ -68,7 +68,9 @@ def noise_squares(error: CoordinateError, n: Vector, noise: Vector) -> Vector:
     return found
 
 
-def actual_gap(form: Form, excess: Vector, n: Vector, m: Vector, number: Vector, noise: Vector) -> Gap:
+def actual_gap(
+    form: Form, excess: Vector, n: Vector, m: Vector, number: Vector, noise: Vector, energy: PerBlock = 1.0
+) -> Gap:
     """Between a prediction of the actual squared error and that, l = (h x̄ − X)² at a coordinate.
 
     Parameters
@@ -77,6 +79,9 @@ def actual_gap(form: Form, excess: Vector, n: Vector, m: Vector, number: Vector,
         h(m) − 1.
     noise : (blocks,) array
         The part of K2 that is the noise of few-bit values, which x̄ has and X has not.
+    energy : (counts, blocks) array, default 1
+        Mean of x̄² over the coordinates that m nodes sent, relative to what is expected of it: their σ²μ² is in
+        proportion. It matters where few coordinates have one count.
     """
     size = m[:, None]
     i, j, c, h = inverse(size), inverse(n - size), excess, 1.0 + excess
@@ -100,9 +105,9 @@ def actual_gap(form: Form, excess: Vector, n: Vector, m: Vector, number: Vector,
         nothing,
     ]
     mine = SampleMoments.of(size).product(on_k2, on_x2, on_k2, on_x2)
-    squares: Vector = np.sum(
-        number * (np.array(ll) - 2.0 * on_k2 * np.array(lk) - 2.0 * on_x2 * np.array(lx) + mine), axis=1
-    )
+    by_count = number * (np.array(ll) - 2.0 * on_k2 * np.array(lk) - 2.0 * on_x2 * np.array(lx) + mine)
+    by_count[3] *= energy
+    squares: Vector = np.sum(by_count, axis=1)
     squares[4] = np.sum(number * (c * c - on_x2) ** 2, axis=0)
     return Gap(squares, np.array([on_k2 + on_x2 * i - spread, on_x2 - c * c]))
 

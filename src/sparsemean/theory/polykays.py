@@ -7,6 +7,7 @@ every quadratic form of what arrived. Arrays of them have the five in this order
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -71,11 +72,46 @@ class FourthMoments(NamedTuple):
     concentration: Vector
 
 
-def fourth_moments(m: Vector, held: Vector, fourths: Vector, correlation: Vector) -> FourthMoments:
-    """The five of each block.
+def triple_kurtosis(apart: float, neighbours: float, m: Vector, held: Vector) -> float:
+    """K4/K22 where no coordinate has four senders, so that K4 and K22 cannot be told apart without an assumption.
 
-    The kurtosis K4/K22 is pooled over blocks, and taken for 0 where no coordinate has four senders: K22 then absorbs
-    it.
+    The smaller of two, since too small a one makes intervals too long. First: of k2² of three values, whose mean is
+    2 K22 + K4/3, the part ``apart`` is due to K4. That is right for normal values, for single ones far from all others,
+    and about right for skewed ones; for long tails on both sides it is too small, for two groups of nodes too large.
+    Second: coordinates are like their neighbours, so that K22 is what four nodes at two of them show; where neighbours
+    are unlike, that is at least the squared mean variance.
+
+    Parameters
+    ----------
+    apart : float
+        By how much two of three values are closer to each other than to the third: 0 for normal values, 1 if equal.
+    neighbours : float
+        K22 from neighbouring coordinates; NaN where no four nodes sent two.
+    m, held
+        As in ``fourth_moments``.
+    """
+    part = min(max(apart, 0.0), MOST / (MOST + 6.0))
+    kurtosis = 6.0 * part / (1.0 - part)
+    size = m[:, None]
+    number, _, spread, *_ = held
+    weights, unbiased, of_k4 = _of_spread(size)
+    total = float(np.sum(weights * number))
+    if total == 0.0 or not math.isfinite(neighbours):
+        return min(kurtosis, 0.0)
+    k22, k4 = float(np.sum(weights * unbiased * spread)), float(np.sum(weights * of_k4 * number))
+    return min(kurtosis, _bounded((k22 - neighbours * total) / k4, neighbours))
+
+
+def _of_spread(size: Vector) -> tuple[Vector, Vector, Vector]:
+    """Weights of coordinates by count, nearly best for normal values; what makes K22 + K4 u of c2²; and u."""
+    nu, two = size - 1.0, np.where(size > 1.0, 1.0, 0.0)
+    return two * nu / (nu + 8.0), two * inverse(nu * (nu + 2.0)), nu / (nu + 2.0) * inverse(size)
+
+
+def fourth_moments(
+    m: Vector, held: Vector, fourths: Vector, correlation: Vector, kurtosis: float = 0.0
+) -> FourthMoments:
+    """The five of each block; the kurtosis K4/K22 is pooled over blocks.
 
     Parameters
     ----------
@@ -87,16 +123,17 @@ def fourth_moments(m: Vector, held: Vector, fourths: Vector, correlation: Vector
         The total of Σ_i y_ij⁴ over the same coordinates.
     correlation : (blocks,) array
         ρ/(n − 1), which stands in where hardly two nodes met.
+    kurtosis : float, default 0
+        K4/K22 where no coordinate has four senders.
     """
     size = m[:, None]
     number, x4, spread, both, skew, c4, spread2, x8 = held
     two, three, four = (np.where(size > least, 1.0, 0.0) for least in (1, 2, 3))
     i, nu = inverse(size), size - 1.0
-    of_k2 = two * nu / (nu + 8.0)  # weights that are nearly best for normal values
+    of_k2, unbiased, with_k4 = _of_spread(size)
     of_xk = two * nu / (nu + 2.0)
     of_k3 = three * (size - 2.0) / (size + 6.0)
     of_k4 = four * nu * (size - 2.0) * (size - 3.0) * i / (size + 1.0)  # for which the total of y⁴ is enough
-    unbiased = two * inverse(nu * (nu + 2.0))  # makes K22 + K4 ν/((ν + 2)m) of c2², K22 if normal
 
     def total(weights: Vector, sums: Vector = number) -> Vector:
         found: Vector = np.sum(weights * sums, axis=0)
@@ -104,17 +141,17 @@ def fourth_moments(m: Vector, held: Vector, fourths: Vector, correlation: Vector
 
     known = np.ones_like(size) * (size > 0)
     pooled = total(of_k4).sum()
-    ratio = 0.0
+    ratio = kurtosis
     if pooled > 0.0:
         # Of fewer than four centred values the fourth powers add up to c2²/2.
         above = (fourths + c4.sum(axis=0) - total((two - four) / 2.0, spread)).sum()
         k4 = (above - total(four * 3.0 * nu * i / (size + 1.0), spread).sum()) / pooled
-        k22 = (total(of_k4 * unbiased, spread) - k4 * total(of_k4 * nu / (nu + 2.0) * i)).sum() / pooled
+        k22 = (total(of_k4 * unbiased, spread) - k4 * total(of_k4 * with_k4)).sum() / pooled
         ratio = _ratio(float(k4), float(k22), 24.0 / float(pooled))
         if total(four, spread).sum() < ROUNDING * fourths.sum():
             ratio = 0.0
     squares = total(of_k2 * unbiased, spread)
-    K22 = squares * inverse(total(of_k2) + ratio * total(of_k2 * nu / (nu + 2.0) * i))
+    K22 = squares * inverse(total(of_k2) + ratio * total(of_k2 * with_k4))
     K4 = ratio * K22
     K31 = (total(of_k3 * size * inverse(nu * (size - 2.0)), skew) - K4 * total(of_k3 * i)) * inverse(total(of_k3))
     K211 = total(of_xk * inverse(nu), both) - (K22 + 2.0 * K31) * total(of_xk * i) - K4 * total(of_xk * i * i)
@@ -137,9 +174,13 @@ def fourth_moments(m: Vector, held: Vector, fourths: Vector, correlation: Vector
 
 def _ratio(k4: float, k22: float, variance: float) -> float:
     """K4/K22, shrunk and kept in its bounds."""
+    return _bounded(k4 * PRIOR / (PRIOR + variance), k22)
+
+
+def _bounded(k4: float, k22: float) -> float:
     if k22 <= 0.0:
         return MOST if k4 > 0.0 else 0.0
-    return min(max(k4 / k22 * PRIOR / (PRIOR + variance), LEAST), MOST)
+    return min(max(k4 / k22, LEAST), MOST)
 
 
 def normal_moments(correlation: float) -> tuple[Vector, float, float]:

@@ -18,9 +18,19 @@ from sparsemean.theory.weighting import linear_weights
 
 
 class TensorDecoder(ABC):
-    """Innovations of a round → their estimated mean. ``state`` is what it learns, updated in place."""
+    """Innovations of a round → their estimated mean.
+
+    Attributes
+    ----------
+    state : dict of str to Tensor
+        What it learns, updated in place.
+    bound : bool
+        Whether the error in ``Innovations.quality`` is an upper bound (``Estimate.error_is_bound``): no two ranks send
+        the same coordinate.
+    """
 
     state: dict[str, Tensor]
+    bound: bool = False
 
     @abstractmethod
     def decoded(self, innovations: Innovations) -> tuple[Tensor, Tensor | None]:
@@ -51,7 +61,7 @@ class TensorSpatial(TensorDecoder):
     """
 
     def __init__(self, T: theory.FixedWeighting, law: theory.CountLaw, device: torch.device) -> None:
-        self.state = {}
+        self.state, self.bound = {}, law.pair_factor == 0.0
         self._law = law
         self._gains = torch.from_numpy(theory.gains(T, law.n, law.share, slots=law.slots)).to(device)
         self._own, self._cross = theory.error_coefficients(T, law.n, law.share, slots=law.slots)
@@ -79,7 +89,7 @@ class TensorAdaptiveSpatial(TensorDecoder):
         n, share, sent = law.n, law.share, law.given_sent.copy()
         self.state = {"likeness": torch.full((), math.nan, dtype=torch.float64, device=device)}
         self._first = theory.first_ratio(n)
-        self._now, self._law = now, law
+        self._now, self._law, self.bound = now, law, law.pair_factor == 0.0
         self._likeliest, self._mode = likeliest_count(n, share, slots=law.slots), int(sent.argmax())
         self._others = torch.arange(n, dtype=torch.float64, device=device)
         self._sent, self._ratios = (torch.from_numpy(table).to(device) for table in (sent, pair_ratios(n, share)))

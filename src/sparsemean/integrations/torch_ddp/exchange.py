@@ -31,11 +31,14 @@ class Exchange(ABC):
         What it remembers from step to step, updated in place; it goes into checkpoints.
     quality : Tensor, optional
         ``Innovations.quality`` of the last step, where it is known.
+    bound : bool
+        Whether the error in it is an upper bound.
     """
 
     run: Run | None = None
     state: dict[str, Tensor]
     quality: Tensor | None = None
+    bound: bool = False
 
     @abstractmethod
     def sent(self, gradient: Tensor, rank: int, step: int) -> Tensor:
@@ -126,7 +129,7 @@ class GatheredPayloads(Exchange):
         self._values = KINDS[run.scheme.values]
         self._memory = memory_for(run.scheme.memory, n, run.dim, self._values.dtype, device)
         self._decoder = decoder_for(run, n, device)
-        self.state = {**self._memory.state, **self._decoder.state}
+        self.state, self.bound = {**self._memory.state, **self._decoder.state}, self._decoder.bound
 
     def sent(self, gradient: Tensor, rank: int, step: int) -> Tensor:
         where = coordinates_of(self.run, range(rank, rank + 1), self._n, step, self._device)[0]

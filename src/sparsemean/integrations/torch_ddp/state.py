@@ -168,17 +168,21 @@ class State:
 
         ``error`` estimates E‖mean − truth‖² over all tensors, ``correlation`` R2/R1, between −1 and n − 1 up to chance.
         Both are None before the first compressed step, and where coordinates are shared, which does not reveal them.
+        ``error_is_bound`` says that ``error`` estimates an upper bound, since of some tensor no two ranks send the same
+        coordinate (a balanced draw with n·k ≤ d); ``correlation`` is then None.
         """
         known = [each.quality for each in self._exchanges.values() if each.quality is not None]
+        bound = any(each.bound for each in self._exchanges.values() if each.quality is not None)
         error = correlation = None
         if known:
             error, r1, r2 = torch.stack(known).sum(dim=0).tolist()
-            correlation = r2 / r1 if r1 > 0 else 0.0
+            correlation = None if bound else r2 / r1 if r1 > 0 else 0.0
         return {
             "bytes": self.bytes,
             "dense_bytes": self.dense_bytes,
             "total_bytes": self.total_bytes,
             "error": error,
+            "error_is_bound": bound,
             "correlation": correlation,
         }
 
