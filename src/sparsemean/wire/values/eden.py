@@ -13,6 +13,7 @@ from sparsemean.kernels.eden import LEAST, TILE, Tiles, codes_size, rotate_and_r
 from sparsemean.kernels.lloyd_max import distortion
 from sparsemean.payload.noise import Levels
 from sparsemean.sampling import Key, stream_of
+from sparsemean.theory.eden import eden_error
 from sparsemean.wire.reader import Reader
 from sparsemean.wire.values.bits import check_padding
 from sparsemean.wire.values.dither import LABEL
@@ -61,6 +62,10 @@ class Eden(ValueKind):
         full, others = tile_sizes(count)
         scales = SCALE_BYTES * (full + len(others))
         return scales + full * codes_size(TILE, self.code) + sum(codes_size(size, self.code) for size in others)
+
+    def omega(self, count: int) -> float:
+        """D/(1 − D), as of ``theory.eden_error``; not of so few values that they are not rotated."""
+        return eden_error(self.code / 16) if count >= LEAST else 0.0
 
     def pack(self, values: Floats, key: Key) -> bytes:
         """The values, as float32, as bytes; refuses magnitudes above 2¹¹²."""
