@@ -16,7 +16,7 @@ import numpy as np
 
 from sparsemean._types import Array
 from sparsemean.kernels.compiled import _drawn_word
-from sparsemean.kernels.eden import LAYER, ROOT_TWO, TILE, Tiles
+from sparsemean.kernels.eden import LAYER, NUDGE, ROOT_TWO, TILE, Tiles
 from sparsemean.kernels.jit import entry as _entry
 from sparsemean.kernels.jit import inner as _inner
 from sparsemean.kernels.lloyd_max import centroids, thresholds
@@ -76,12 +76,16 @@ def _rotate_and_round(
         for i in range(size):
             z[i] = np.float64(x[i]) * factor
         for each in range(passes):
-            _flip(z, stream, 2 * tile + each, drawn)
+            _flip(z, stream, 3 * tile + each, drawn)
             for _ in range(stages):
                 _butterflies(z, spare)
                 z, spare = spare, z
-        _count(z[:more], levels[2], chosen[:more])
-        _count(z[more:], levels[0], chosen[more:size])
+        spare[:] = NUDGE
+        _flip(spare, stream, 3 * tile + passes, drawn)
+        for i in range(size):
+            spare[i] += z[i]
+        _count(spare[:more], levels[2], chosen[:more])
+        _count(spare[more:], levels[0], chosen[more:size])
         for i in range(more):
             spare[i] = levels[3][chosen[i]]
         for i in range(more, size):
@@ -123,7 +127,7 @@ def _rotate_back(
             for _ in range(stages):
                 _butterflies_back(z, spare)
                 z, spare = spare, z
-            _flip(z, stream, 2 * tile + passes - 1 - back, drawn)
+            _flip(z, stream, 3 * tile + passes - 1 - back, drawn)
         factor = np.float64(scales[tile]) * math.sqrt(2.0 ** -(passes * stages))
         for i in range(size):
             out[i] = np.float64(z[i]) * factor
