@@ -84,7 +84,7 @@ def equal_bytes() -> Iterator[str]:
         yield f"R2/R1 = {ratio} of 9, {limit} bytes"
         for name, values in [
             ("identity", finest_eden(dim, limit)),
-            *((name, values) for name in sparse for values in ("int8", "int4", "eden-2", "eden-4", "eden-6")),
+            *((name, values) for name in sparse for values in ("int8", "int4", "eden-4", "eden-6")),
         ]:
             found, sizes, said = [], [], []
             for seed in SEEDS:
