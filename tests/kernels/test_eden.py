@@ -102,6 +102,17 @@ def test_each_tile_and_pass_has_its_own_signs() -> None:
     assert np.abs(products[np.triu_indices(20, 1)]).max() < 4.5  # z, of 190 pairs
 
 
+def test_numbers_that_only_rounding_errors_keep_from_0_are_rounded_at_random() -> None:
+    """Up as often as down, |z| < 4.5; of 512 rotated numbers of such a vector about fifteen are meant to be 0."""
+    values, near = np.zeros(512, np.float32), np.empty(0)
+    values[[0, 511]] = 0.1, 0.05
+    for tile in range(200):
+        z = eden.rotated(values, STREAM, tile) * np.float32(10 * eden.shrinkage(512) * math.sqrt(512))
+        near = np.append(near, np.sign(eden.nudged(z, STREAM, tile)[np.abs(z) < 1e-5]))
+    assert near.size > 1000
+    assert abs(near.mean()) < 4.5 / math.sqrt(near.size)
+
+
 @pytest.mark.parametrize("count", [*range(512, 9300, 97), 4095, 4096, 4097, 4607, 4608, 8191, 8192, 8193, 8703, 8704])
 def test_tiles_cover_all_values_and_none_is_small(count: int) -> None:
     tiles = Tiles.of(count, 37)

@@ -182,7 +182,7 @@ class Plain:
                     pairs = [(u[2 * i], u[2 * i + 1]) for i in range(m // 2)]
                     middle = [single(u[-1] * single(math.sqrt(2)))] if m % 2 else []
                     u = [single(a + b) for a, b in pairs] + middle + [single(a - b) for a, b in pairs]
-                u = [-x if dither.word(64 * (2 * t + p) + i // 64) >> i % 64 & 1 else x for i, x in enumerate(u)]
+                u = [-x if dither.word(64 * (3 * t + p) + i // 64) >> i % 64 & 1 else x for i, x in enumerate(u)]
             out += [single(x * (A * math.sqrt(2.0 ** -(P * L)))) if A else 0.0 for x in u]
         return out
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from sparsemean._types import Array
 from sparsemean.kernels.compiled import _drawn_word
-from sparsemean.kernels.eden import LAYER, ROOT_TWO, TILE, Tiles
+from sparsemean.kernels.eden import LAYER, NUDGE, ROOT_TWO, TILE, Tiles
 from sparsemean.kernels.jit import entry as _entry
 from sparsemean.kernels.jit import inner as _inner
 from sparsemean.kernels.lloyd_max import centroids, thresholds
@@ -28,7 +28,7 @@ _PART = 16  # tiles per call of a loop
 def rotate_and_round(stream: Sequence[int], values: Array, tiles: Tiles, scales: Array, codes: Array) -> None:
     """See ``rotate_and_round_numpy``."""
     how = _words(stream), tuple(tiles), _levels(tiles.width)
-    values = np.ascontiguousarray(values)
+    values = np.require(values, requirements=("C", "A"))
     _in_parts(scales.size, lambda first, last: _rotate_and_round(*how, values, scales, codes, first, last))
 
 
@@ -60,14 +60,13 @@ def _rotate_and_round(
     stream: Any, tiles: Any, levels: Any, values: Array, scales: Array, codes: Array, first: int, last: int
 ) -> None:
     starts, finer, begins, width = tiles
-    one, other, sums = np.empty(TILE, np.float32), np.empty(TILE, np.float32), np.empty(TILE)
+    one, other, sums = np.empty(TILE, np.float32), np.empty(TILE, np.float32), np.empty(TILE // 2)
     chosen, drawn = np.empty(TILE, np.uint8), np.empty(LAYER, np.uint64)
     for tile in range(first, last):
         x = values[starts[tile] : starts[tile + 1]]
         here, size, more = codes[begins[tile] : begins[tile + 1]], x.size, finer[tile]
-        half = _half_filled(size)
         scales[tile], here[:] = 0.0, 0
-        energy = _inner_product(x, x, sums, half)
+        energy = _inner_product(x, x, sums)
         if energy == 0.0:
             continue
         passes, stages = _stages(size)
@@ -76,17 +75,19 @@ def _rotate_and_round(
         for i in range(size):
             z[i] = np.float64(x[i]) * factor
         for each in range(passes):
-            _flip(z, stream, 2 * tile + each, drawn)
-            for _ in range(stages):
-                _butterflies(z, spare)
-                z, spare = spare, z
-        _count(z[:more], levels[2], chosen[:more])
-        _count(z[more:], levels[0], chosen[more:size])
+            _flip(z, stream, 3 * tile + each, drawn)
+            z, spare = _stages_of(z, spare, stages)
+        spare[:] = NUDGE
+        _flip(spare, stream, 3 * tile + passes, drawn)
+        for i in range(size):
+            spare[i] += z[i]
+        _count(spare[:more], levels[2], chosen[:more])
+        _count(spare[more:], levels[0], chosen[more:size])
         for i in range(more):
             spare[i] = levels[3][chosen[i]]
         for i in range(more, size):
             spare[i] = levels[1][chosen[i]]
-        scales[tile] = math.sqrt(energy * size) / _inner_product(z, spare, sums, half)
+        scales[tile] = math.sqrt(energy * size) / _inner_product(z, spare, sums)
         if scales[tile] != 0.0:
             at = more // 8 * (width + 1)
             _pack(chosen[:more], width + 1, here[:at])
@@ -106,7 +107,7 @@ def _rotate_back(
     last: int,
 ) -> None:
     starts, finer, begins, width = tiles
-    one, other, sums = np.empty(TILE, np.float32), np.empty(TILE, np.float32), np.empty(TILE)
+    one, other, sums = np.empty(TILE, np.float32), np.empty(TILE, np.float32), np.empty(TILE // 2)
     drawn = np.empty(LAYER, np.uint64)
     for tile in range(first, last):
         out = values[starts[tile] : starts[tile + 1]]
@@ -114,16 +115,14 @@ def _rotate_back(
         z, spare, at = one[:size], other[:size], more // 8 * (width + 1)
         _unpack(here[:at], width + 1, levels[3], z[:more])
         _unpack(here[at:], width, levels[1], z[more:])
-        energies[tile] = _inner_product(z, z, sums, _half_filled(size))
+        energies[tile] = _inner_product(z, z, sums)
         if scales[tile] == 0.0:
             out[:] = 0.0
             continue
         passes, stages = _stages(size)
         for back in range(passes):
-            for _ in range(stages):
-                _butterflies_back(z, spare)
-                z, spare = spare, z
-            _flip(z, stream, 2 * tile + passes - 1 - back, drawn)
+            z, spare = _stages_back(z, spare, stages)
+            _flip(z, stream, 3 * tile + passes - 1 - back, drawn)
         factor = np.float64(scales[tile]) * math.sqrt(2.0 ** -(passes * stages))
         for i in range(size):
             out[i] = np.float64(z[i]) * factor
@@ -131,19 +130,11 @@ def _rotate_back(
 
 @_inner
 def _stages(size: int) -> tuple[int, int]:
+    """See ``stages_of``."""
     stages = 0
     while 1 << stages < size:
         stages += 1
     return 2 if 1 << stages == size else 3, stages
-
-
-@_inner
-def _half_filled(size: int) -> int:
-    """Half of the least power of two that is not below ``size``."""
-    half = 1
-    while 2 * half < size:
-        half *= 2
-    return half
 
 
 @_inner
@@ -161,45 +152,92 @@ def _flip(values: Array, stream: Any, layer: int, drawn: Array) -> None:
 
 
 @_inner
-def _butterflies(values: Array, mixed: Array) -> None:
-    half = values.size // 2
-    _sums_and_differences(values[:half], values[values.size - half :], mixed, half)
-    if values.size % 2:
-        mixed[values.size - 1] = ROOT_TWO * values[half]
+def _stages_of(values: Array, spare: Array, stages: int) -> tuple[Array, Array]:
+    """Apply the butterfly stages of a pass, two at a time where the size allows; returns the result and the other."""
+    size, half, quarter = values.size, values.size // 2, values.size // 4
+    while stages:
+        if stages > 1 and size % 4 == 0:
+            first, second = values[:half], values[half:]
+            _two_stages(first[:quarter], first[quarter:], second[:quarter], second[quarter:], spare, quarter)
+            stages -= 2
+        else:
+            _one_stage(values[:half], values[size - half :], spare, half)
+            if size % 2:
+                spare[size - 1] = ROOT_TWO * values[half]
+            stages -= 1
+        values, spare = spare, values
+    return values, spare
 
 
 @_inner
-def _sums_and_differences(first: Array, second: Array, mixed: Array, half: int) -> None:
+def _one_stage(first: Array, second: Array, mixed: Array, half: int) -> None:
     for i in range(half):
         one, other = first[i], second[i]
         mixed[2 * i], mixed[2 * i + 1] = one + other, one - other
 
 
 @_inner
-def _butterflies_back(mixed: Array, values: Array) -> None:
-    half = mixed.size // 2
-    _halves(mixed, values[:half], values[mixed.size - half :], half)
-    if mixed.size % 2:
-        values[half] = ROOT_TWO * mixed[mixed.size - 1]
+def _two_stages(first: Array, second: Array, third: Array, fourth: Array, mixed: Array, quarter: int) -> None:
+    """What two stages make of four quarters, each sum and difference rounded as there."""
+    for i in range(quarter):
+        a, b, c, d = first[i] + third[i], second[i] + fourth[i], first[i] - third[i], second[i] - fourth[i]
+        mixed[4 * i], mixed[4 * i + 1], mixed[4 * i + 2], mixed[4 * i + 3] = a + b, a - b, c + d, c - d
 
 
 @_inner
-def _halves(mixed: Array, first: Array, second: Array, half: int) -> None:
+def _stages_back(values: Array, spare: Array, stages: int) -> tuple[Array, Array]:
+    """Undo the butterfly stages of a pass, likewise."""
+    size, half, quarter = values.size, values.size // 2, values.size // 4
+    while stages:
+        if stages > 1 and size % 4 == 0:
+            first, second = spare[:half], spare[half:]
+            _two_back(values, first[:quarter], first[quarter:], second[:quarter], second[quarter:], quarter)
+            stages -= 2
+        else:
+            _one_back(values, spare[:half], spare[size - half :], half)
+            if size % 2:
+                spare[half] = ROOT_TWO * values[size - 1]
+            stages -= 1
+        values, spare = spare, values
+    return values, spare
+
+
+@_inner
+def _one_back(mixed: Array, first: Array, second: Array, half: int) -> None:
     for i in range(half):
         one, other = mixed[2 * i], mixed[2 * i + 1]
         first[i], second[i] = one + other, one - other
 
 
 @_inner
-def _inner_product(one: Array, other: Array, sums: Array, half: int) -> float:
-    """Σ one·other in the order of ``halved``; 2·half is the filled size."""
-    for i in range(one.size):
+def _two_back(mixed: Array, first: Array, second: Array, third: Array, fourth: Array, quarter: int) -> None:
+    for i in range(quarter):
+        a, b = mixed[4 * i] + mixed[4 * i + 1], mixed[4 * i] - mixed[4 * i + 1]
+        c, d = mixed[4 * i + 2] + mixed[4 * i + 3], mixed[4 * i + 2] - mixed[4 * i + 3]
+        first[i], second[i], third[i], fourth[i] = a + c, b + d, a - c, b - d
+
+
+@_inner
+def _inner_product(one: Array, other: Array, sums: Array) -> float:
+    """Σ one·other in the order of ``halved``."""
+    half = 1
+    while 2 * half < one.size:
+        half *= 2
+    both = one.size - half  # products that have another half the filled size further on
+    _add_products(one[:both], other[:both], one[half:], other[half:], sums)
+    for i in range(both, half):
         sums[i] = np.float64(one[i]) * np.float64(other[i])
-    sums[one.size : 2 * half] = 0.0
-    while half:
-        _add(sums[:half], sums[half : 2 * half])
+    while half > 1:
         half //= 2
+        _add(sums[:half], sums[half : 2 * half])
     return float(sums[0])
+
+
+@_inner
+def _add_products(one: Array, other: Array, one_more: Array, other_more: Array, sums: Array) -> None:
+    for i in range(one.size):
+        product = np.float64(one[i]) * np.float64(other[i])
+        sums[i] = product + np.float64(one_more[i]) * np.float64(other_more[i])
 
 
 @_inner

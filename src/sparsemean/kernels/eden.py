@@ -16,7 +16,8 @@ from sparsemean.kernels.twin import ROTATION, twin
 
 TILE = 4096
 LEAST = 512  # values of a tile: of fewer, rotated numbers are not normal enough for the estimate to be unbiased
-LAYER = TILE // 64  # words that hold the signs of one pass
+LAYER = TILE // 64  # words that hold a sign for each value of a tile
+NUDGE = np.float32(2.0**-14)  # far above the rounding errors of a rotation, far below the distance of two levels
 ROOT_TWO = np.float32(math.sqrt(2.0))
 Size = TypeVar("Size", int, Ints)
 
@@ -82,7 +83,7 @@ def codes_size(size: Size, rate: int) -> Size:
 
 
 def stages_of(size: int) -> tuple[int, int]:
-    """How often the values of a tile get random signs, and how many butterfly stages follow each time.
+    """How many passes the rotation of a tile has, and how many butterfly stages each.
 
     Where the size is no power of two, the stages spread a value less evenly, and it takes a third pass.
 
@@ -100,7 +101,7 @@ def shrinkage(size: int) -> float:
 
 
 def signs(stream: Sequence[int], layer: int, count: int) -> Singles:
-    """±1 for each value of a tile; tile t goes by the layers 2t, 2t + 1 and, in its third pass, 2t + 2."""
+    """±1 for each value of a tile; pass p of tile t goes by layer 3t + p, and what nudges its values by the next."""
     words = stream_word(stream, stream_index(LAYER * layer, -(-count // 64)))
     negative = np.unpackbits(words.astype("<u8", copy=False).view(np.uint8), count=count, bitorder="little")
     return np.float32(1.0) - np.float32(2.0) * negative.astype(np.float32)
@@ -131,10 +132,10 @@ def butterflies_back(mixed: Singles) -> Singles:
 
 
 def rotated(values: Singles, stream: Sequence[int], tile: int) -> Singles:
-    """All stages of a tile's rotation; norms grow by 1/``shrinkage``."""
+    """Random signs, then butterfly stages, in each pass; norms grow by 1/``shrinkage``."""
     passes, stages = stages_of(values.size)
     for each in range(passes):
-        values = values * signs(stream, 2 * tile + each, values.size)
+        values = values * signs(stream, 3 * tile + each, values.size)
         for _ in range(stages):
             values = butterflies(values)
     return values
@@ -146,8 +147,17 @@ def rotated_back(values: Singles, stream: Sequence[int], tile: int) -> Singles:
     for each in reversed(range(passes)):
         for _ in range(stages):
             values = butterflies_back(values)
-        values = values * signs(stream, 2 * tile + each, values.size)
+        values = values * signs(stream, 3 * tile + each, values.size)
     return values
+
+
+def nudged(z: Singles, stream: Sequence[int], tile: int) -> Singles:
+    """Rotated values up or down by NUDGE, at random.
+
+    Where few values of a vector differ from 0, many rotated ones would be 0 but for rounding errors, and these are not
+    random: if they decided how such a number is rounded, the estimate would be biased.
+    """
+    return z + NUDGE * signs(stream, 3 * tile + stages_of(z.size)[0], z.size)
 
 
 def halved(numbers: Doubles) -> float:
@@ -192,10 +202,10 @@ def rotate_and_round_numpy(stream: Sequence[int], values: Singles, tiles: Tiles,
             continue
         factor = math.sqrt(x.size / energy) * shrinkage(x.size)
         z = rotated((wide * factor).astype(np.float32), stream, tile)
-        chosen, levels, at = [], np.empty(z.size, np.float32), 0
+        near, chosen, levels, at = nudged(z, stream, tile), [], np.empty(z.size, np.float32), 0
         for part, width in ((slice(0, finer), tiles.width + 1), (slice(finer, z.size), tiles.width)):
             if z[part].size:
-                code = np.searchsorted(thresholds(width), z[part]).astype(np.uint8)
+                code = np.searchsorted(thresholds(width), near[part]).astype(np.uint8)
                 levels[part] = centroids(width)[code]
                 chosen.append(packed(code, width))
         scales[tile] = math.sqrt(energy * x.size) / halved(z.astype(np.float64) * levels)

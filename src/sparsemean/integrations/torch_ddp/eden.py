@@ -16,6 +16,7 @@ from sparsemean.integrations.torch_ddp.values import TensorDithered, TensorValue
 from sparsemean.kernels.eden import (
     LAYER,
     LEAST,
+    NUDGE,
     ROOT_TWO,
     TILE,
     codes_size,
@@ -108,9 +109,9 @@ class TensorEden(TensorValues):
         energy = _halved(wide.square())
         factor = (size / torch.where(energy == 0.0, 1.0, energy)).sqrt() * shrinkage(size)
         z = _rotated((wide * factor[..., None]).to(torch.float32), layers)
-        codes, levels = torch.empty_like(z, dtype=torch.uint8), torch.empty_like(z)
+        near, codes, levels = z + float(NUDGE) * layers[-1], torch.empty_like(z, dtype=torch.uint8), torch.empty_like(z)
         for part, width in self._parts(size):
-            found = torch.bucketize(z[..., part].contiguous(), _table(thresholds(width), z))
+            found = torch.bucketize(near[..., part].contiguous(), _table(thresholds(width), z))
             codes[..., part], levels[..., part] = found.to(torch.uint8), _table(centroids(width), z)[found]
         product = _halved(z.to(torch.float64) * levels)
         scales = ((energy * size).sqrt() / torch.where(energy == 0.0, 1.0, product)).to(torch.float32)
@@ -134,24 +135,24 @@ def _table(levels: object, like: Tensor) -> Tensor:
 
 
 def _signs(streams: Sequence[Stream], count: int, device: torch.device) -> Tensor:
-    """(n, layers, 4096): ±1 for each value of a tile, in each pass."""
+    """(n, layers, 4096): ±1 for each value of a tile."""
     full, others = tile_sizes(count)
-    layers = 2 * (full + len(others)) + 1
+    layers = 3 * (full + len(others)) + 1
     drawn = stream_words(streams, LAYER * layers, device).contiguous().view(torch.uint8)
     negative = unpacked(drawn, 8 * drawn.shape[1], 1).view(len(streams), layers, TILE)
     return 1.0 - 2.0 * negative.to(torch.float32)
 
 
 def _layers(signs: Tensor, alike: Alike) -> Tensor:
-    """(passes, n, tiles, size): the signs of these tiles; tile t has the layers 2t, 2t + 1 and 2t + 2."""
-    passes, begin = stages_of(alike.size)[0], 2 * alike.first
-    end = begin + 2 * alike.tiles
-    return torch.stack([signs[:, begin + each : end + each : 2, : alike.size] for each in range(passes)])
+    """(passes + 1, n, tiles, size): the signs of these tiles, layers 3t and on of tile t; the last are for nudges."""
+    passes, begin = stages_of(alike.size)[0], 3 * alike.first
+    end = begin + 3 * alike.tiles
+    return torch.stack([signs[:, begin + each : end + each : 3, : alike.size] for each in range(passes + 1)])
 
 
 def _rotated(values: Tensor, layers: Tensor) -> Tensor:
     half, odd = divmod(values.shape[-1], 2)
-    for signs in layers:
+    for signs in layers[:-1]:
         values = values * signs
         for _ in range(stages_of(values.shape[-1])[1]):
             first, second = values[..., :half], values[..., half + odd :]
@@ -162,7 +163,7 @@ def _rotated(values: Tensor, layers: Tensor) -> Tensor:
 
 def _rotated_back(values: Tensor, layers: Tensor) -> Tensor:
     half = values.shape[-1] // 2
-    for signs in layers.flip(0):
+    for signs in layers[:-1].flip(0):
         for _ in range(stages_of(values.shape[-1])[1]):
             first, second = values[..., 0 : 2 * half : 2], values[..., 1 : 2 * half : 2]
             middle = values[..., 2 * half :] * float(ROOT_TWO)

@@ -33,6 +33,7 @@ from sparsemean.wire.values.rounded import Rounded
 
 __all__ = [
     "EDEN",
+    "EXAMPLES",
     "FLOAT32",
     "KINDS",
     "LARGEST",
@@ -62,6 +63,9 @@ KINDS: dict[str, ValueKind] = {
 
 
 EDEN: dict[str, ValueKind] = {kind.name: kind for kind in map(Eden, range(16, 129))}
+
+EXAMPLES = (*KINDS, "eden-1", "eden-4")
+"""Every kind, and two of EDEN's rates."""
 
 NAMES = f"{', '.join(KINDS)}, and eden-b for b from 1 to 8 in sixteenths, such as eden-3 or eden-2.0625"
 

@@ -69,7 +69,7 @@ class Eden(ValueKind):
 
     def pack(self, values: Floats, key: Key) -> bytes:
         """The values, as float32, as bytes; refuses magnitudes above 2¹¹²."""
-        if not np.all(np.abs(values) <= LARGEST_VALUE):  # NaN compares as false
+        if values.size and not -LARGEST_VALUE <= values.min() <= values.max() <= LARGEST_VALUE:  # NaN compares as false
             raise InvalidInput(
                 f"{self.name} takes values up to {LARGEST_VALUE:.3g}; rescale the vector, or use float32 or float64"
             )
@@ -86,7 +86,7 @@ class Eden(ValueKind):
             return self.few.unpack(reader, count, key)
         body = Reader(reader.take(self.size(count)))  # all of it is there before anything is allocated
         tiles = Tiles.of(count, self.code)
-        scales = np.frombuffer(body.take(SCALE_BYTES * tiles.finer.size), "<f4")
+        scales = np.frombuffer(body.take(SCALE_BYTES * tiles.finer.size), "<f4").astype(np.float32)  # and so aligned
         codes = np.frombuffer(body.take(body.left), np.uint8)
         _check(scales, codes, tiles)
         values, energies = np.empty(count, self.dtype), np.empty(scales.size)
