@@ -65,6 +65,11 @@ def long_vector(round: int) -> list[float]:
     return [x * (1 + j / 1024) for j, x in enumerate(vector(round) * 3)][:256] + [0.0] * 45
 
 
+def repeated(round: int, count: int) -> list[float]:
+    """As many entries of ``vector`` as there shall be, over and over."""
+    return (vector(round) * (count // DIM + 1))[:count]
+
+
 def cases() -> dict[str, Case]:
     """Every named scheme, and what the names leave out."""
     made = {}
@@ -85,6 +90,11 @@ def cases() -> dict[str, Case]:
             made[f"{name}-{values}"] = Case(sm.Run(sm.named(name, k=K, values=values), DIM, SEED), [vector(ROUND)])
         # A whole group and a shorter one, which is 0, of an odd number of values.
         made[f"identity-{values}"] = Case(sm.Run(sm.named("identity", values=values), 301, SEED), [long_vector(ROUND)])
+    for name in ("rand-k", "wangni"):  # so few values are dithered
+        made[f"{name}-eden-3.5"] = Case(sm.Run(sm.named(name, k=K, values="eden-3.5"), DIM, SEED), [vector(ROUND)])
+    for values, dim in (("eden-1", 600), ("eden-8", 512), ("eden-2.25", 4097)):  # the last: tiles of 2,048 and 2,049
+        run = sm.Run(sm.named("identity", values=values), dim, SEED)
+        made[f"identity-{values}"] = Case(run, [repeated(ROUND, dim)])
     made["rand-k-shared-int8"] = Case(
         sm.Run(sm.Scheme(sm.RandK(K, shared=True), values="int8"), DIM, SEED), [vector(ROUND)]
     )

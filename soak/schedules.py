@@ -2,7 +2,9 @@
 
 Four servers of a run live side by side: with a journal, and without; one without that never sees what is refused or
 repeated; and one that gets what a round accepted in another order. The first three are the same to the bit at every
-step, whatever they answer; the last one's estimates are the same to rounding.
+step, whatever they answer; the last one's estimates are the same to rounding. Where whole vectors travel, as
+differences to a state or to a mean that a node has heard, now or some rounds ago, every estimate is the true mean of
+those who were accepted: what is out of step is refused, and never counted.
 
     python soak/schedules.py --examples 10000
 """
@@ -51,6 +53,9 @@ SCHEMES = {
     "diana": sm.named("diana", k=0.25),
     "lag": sm.named("lag", moved=0.5),
     "feedback": sm.named("error-feedback-top-k", k=0.25),
+    "relative hybrid": sm.Scheme(sm.Relative(sm.RandK(0.25)), sm.Spatial("learned"), sm.Hybrid(), values="int8"),
+    "whole relative": sm.Scheme(sm.Relative(sm.Identity()), values="float64"),
+    "whole difference": sm.Scheme(sm.Difference(sm.Identity(), step=0.5), memory=sm.Offset(), values="float64"),
 }
 SOME = st.lists(st.sampled_from(NAMES), min_size=1, max_size=len(NAMES), unique=True)
 WEIGHTS = st.sampled_from([1.0, 1.0, 0.5, 2.0, 0.0])
@@ -86,6 +91,10 @@ class Schedules(RuleBasedStateMachine):
         self.shuffled = None if capped else self.server()
         self.clients = {node: sm.Client(self.run, node) for node in NAMES}
         self.sent: list[tuple[str, bytes, float]] = []
+        self.exact = name.startswith("whole") and self.options["missing"] == "drop"
+        self.vectors: dict[bytes, Any] = {}  # of every payload
+        self.came: list[tuple[float, Any]] = []  # weights and vectors that the open round has accepted
+        self.heard: list[Any] = [None]  # the means that were broadcast
         self.effects: list[Callable[[sm.Server], object]] = []  # forgets of the open round, then what it accepted
         self.accepted: list[Callable[[sm.Server], object]] = []
 
@@ -115,7 +124,10 @@ class Schedules(RuleBasedStateMachine):
         round = self.plain.round + ahead
         noise = np.random.default_rng((self.run.seed, NAMES.index(node), round)).normal(size=DIM)
         with suppress(SparseMeanError):  # the node may have delivered something for a later round
-            blob = self.clients[node].encode(np.sin(np.arange(DIM) + NAMES.index(node)) + 0.2 * noise, round)
+            vector = np.sin(np.arange(DIM) + NAMES.index(node)) + 0.2 * noise
+            reference = self.heard[-int(self.rng.choice([1, 1, 1, 2, 3])) :][0] if self.run.relative else None
+            blob = self.clients[node].encode(vector, round, reference=reference)
+            self.vectors[blob] = vector
             self.sent.append((node, blob, weight))
             did["sent"] += 1
 
@@ -168,6 +180,7 @@ class Schedules(RuleBasedStateMachine):
             take = lambda server: server.accept(node, blob, weight)  # noqa: E731
             take(self.tidy)
             self.accepted.append(take)
+            self.came.append((weight, self.vectors[blob]))
         else:
             did["repeated"] += 1
         with suppress(OutOfStep):  # a receipt for something that the node has sent anew since
@@ -213,7 +226,13 @@ class Schedules(RuleBasedStateMachine):
             if answer is not None:
                 np.testing.assert_allclose(near.mean, answer.mean, rtol=1e-9, atol=1e-9)
                 np.testing.assert_array_equal(near.counts, answer.counts)
-        self.effects, self.accepted = [], []
+        if self.exact and answer is not None:
+            weights, vectors = zip(*self.came, strict=True)
+            np.testing.assert_allclose(answer.mean, np.average(vectors, axis=0, weights=weights), rtol=0, atol=1e-9)
+            did["compared with the truth"] += 1
+        if self.run.relative:
+            self.heard.append(self.plain.reference)
+        self.effects, self.accepted, self.came = [], [], []
 
     @rule(politely=st.booleans())
     def crash(self, politely: bool) -> None:

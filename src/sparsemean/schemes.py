@@ -43,7 +43,8 @@ class Scheme:
     memory : Memory, optional
         What the server expects of a node before it hears from it; by default 0.
     values : str, default "float32"
-        How a value travels: "float64", "float32", "float16", "bfloat16", "int8", "int4", "2-bit" or "1-bit".
+        How a value travels: "float64", "float32", "float16", "bfloat16", "int8", "int4", "2-bit", "1-bit"; or rotated,
+        with b bits from 1 to 8 in sixteenths, "eden-b", such as "eden-3" or "eden-1.5".
 
     Members that cannot be right together are refused:
 

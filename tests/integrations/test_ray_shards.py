@@ -161,6 +161,13 @@ def test_every_scheme_cut_by_range_is_what_it_is_in_one_piece(name: str) -> None
             assert_same_estimate(name, plain, sharded)
 
 
+@pytest.mark.parametrize("name", ["identity", "rand-k-temporal"])
+def test_rotated_values_are_decoded_before_they_are_cut(name: str) -> None:
+    run = sm.Run(scheme(name, "eden-2.5"), 60_000, seed=3, blocks=(5_000, 25_000, 30_000))
+    for plain, sharded in play(run, sharding(run, 3)):
+        assert_same_estimate(name, plain, sharded)
+
+
 @pytest.mark.parametrize(
     "name", ["rand-k-temporal", "rand-k-hybrid", "rand-k-balanced-hybrid", "rand-k-epochs-hybrid", "diana", "lag"]
 )

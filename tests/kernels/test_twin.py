@@ -6,23 +6,28 @@ import inspect
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from types import ModuleType
 
 import pytest
 
-from sparsemean.kernels import compiled, compiled_arrays
-from sparsemean.kernels.twin import ARRAYS, DRAWING, SMALL, chosen, twin
+from sparsemean.kernels import compiled, compiled_arrays, compiled_eden
+from sparsemean.kernels.twin import ARRAYS, DRAWING, ROTATION, SMALL, chosen, twin
 
 FILES = [
     sys.modules[f"sparsemean.kernels.{name}"]
-    for name in ["arrays", "carry", "epochs", "fit_sums", "fold", "restore", "sample"]
+    for name in ["arrays", "carry", "eden", "epochs", "fit_sums", "fold", "restore", "sample"]
 ]
 NUMPY = {name: function for file in FILES for name, function in vars(file).items() if name.endswith("_numpy")}
+
+
+def compiled_module(own: str) -> ModuleType:
+    return next(module for module in (compiled, compiled_arrays, compiled_eden) if hasattr(module, own))
 
 
 @pytest.mark.parametrize("name", sorted(NUMPY))
 def test_every_numpy_function_has_a_twin_and_serves_without_numba(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     numpy, own = NUMPY[name], name.removesuffix("_numpy")
-    module = compiled if hasattr(compiled, own) else compiled_arrays
+    module = compiled_module(own)
     found = chosen(numpy, own, module.__name__)
     assert found is getattr(module, own)
     monkeypatch.setitem(sys.modules, "numba", None)
@@ -32,7 +37,7 @@ def test_every_numpy_function_has_a_twin_and_serves_without_numba(name: str, mon
 @pytest.mark.parametrize("name", sorted(NUMPY))
 def test_twins_have_the_same_parameters(name: str) -> None:
     own = name.removesuffix("_numpy")
-    twins = NUMPY[name], getattr(compiled if hasattr(compiled, own) else compiled_arrays, own)
+    twins = NUMPY[name], getattr(compiled_module(own), own)
     one, other = ([(each.name, each.default) for each in inspect.signature(f).parameters.values()] for f in twins)
     assert one == other
 
@@ -41,7 +46,7 @@ def test_every_pair_calls_its_own_twin() -> None:
     """In a process where numba cannot be imported, each becomes its NumPy function at the first call that tries to."""
     in_a_new_process(
         WITHOUT_NUMBA + "for pair in (draw, gather, schedule, send, fold, carry, put, fit_sums, restore, scatter, "
-        "add_scaled, reweigh, power_sums, largest):\n"
+        "add_scaled, reweigh, power_sums, largest, rotate_and_round, rotate_back):\n"
         "    assert pair.func is not pair.__wrapped__\n"
         "    try: pair(*[Big()] * len(inspect.signature(pair).parameters))\n"
         "    except (TypeError, AttributeError, ValueError): pass\n"
@@ -53,6 +58,7 @@ WITHOUT_NUMBA = """
 import inspect, sys
 sys.modules["numba"] = None
 from sparsemean.kernels import *
+from sparsemean.kernels.eden import rotate_and_round, rotate_back
 from sparsemean.kernels.epochs import schedule, send
 from sparsemean.kernels.twin import SMALL
 
@@ -103,7 +109,7 @@ def test_without_numba_a_pair_calls_its_numpy_function(monkeypatch: pytest.Monke
 @pytest.mark.usefixtures("_doubled")
 def test_only_many_values_are_worth_loading_numba(monkeypatch: pytest.MonkeyPatch) -> None:
     double = twin(numpy_double, "double", values=lambda x, times=2: x)
-    for module in (DRAWING, ARRAYS):
+    for module in (DRAWING, ARRAYS, ROTATION):
         monkeypatch.delitem(sys.modules, module, raising=False)
     assert double(SMALL) == double(SMALL) == f"numpy {2 * SMALL}"
     monkeypatch.setitem(sys.modules, DRAWING, compiled)
@@ -114,7 +120,7 @@ def test_only_many_values_are_worth_loading_numba(monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.usefixtures("_doubled")
 def test_many_values_load_numba_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (DRAWING, ARRAYS):
+    for module in (DRAWING, ARRAYS, ROTATION):
         monkeypatch.delitem(sys.modules, module, raising=False)
     monkeypatch.setattr("importlib.import_module", {"numba": None, DRAWING: compiled}.__getitem__)
     double = twin(numpy_double, "double", values=lambda x, times=2: x)

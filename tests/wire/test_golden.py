@@ -49,6 +49,8 @@ def test_every_named_scheme_has_a_golden_frame():
     others |= {"rand-k-one-of", "rand-k-balanced-no-slot", "rand-k-balanced-one-of", "diana-balanced"}
     others |= {"rand-k-balanced-int8", *(f"rand-k-balanced-{kind}-scale" for kind in FEW_BITS[2:])}
     few_bits = {f"{name}-{kind}" for name in ("identity", "rand-k", "wangni") for kind in FEW_BITS}
+    others |= {f"identity-{kind}" for kind in ("eden-1", "eden-2.25", "eden-8")}
+    others |= {"rand-k-eden-3.5", "wangni-eden-3.5"}
     others |= {*few_bits, "rand-k-shared-int8", "top-k-int4", "induced-int8", "diana-int8"}
     assert {*sm.names(), *others} <= set(NAMES), "run scripts/make_golden_frames.py for the new ones"
     assert sorted(path.stem for path in FOLDER.glob("v*/*.json")) == NAMES
@@ -100,7 +102,7 @@ def test_the_frames_are_all_there_is_to_try():
     bases = {name: struct.unpack_from("<I", stored(name)[0], 56)[0] for name in NAMES}
     in_step = {"diana", "diana-int8", "diana-balanced", "lag", "lag-unchanged"}
     assert {name for name, basis in bases.items() if basis} == in_step
-    assert {stored(name)[0][6] for name in NAMES} == set(range(1, 9))
+    assert {stored(name)[0][6] for name in NAMES} == {*range(1, 9), 16, 36, 56, 128}
 
 
 # --- A reader written from docs/wire.md alone, without the library: the document is enough.
@@ -147,8 +149,10 @@ class Plain:
             return list(struct.unpack(f"<{count}{letter}", self.take(count * struct.calcsize(letter))))
         if code == 4:
             return [self.bfloat16() for _ in range(count)]
+        if code >= 16 and count >= 512:
+            return self.rotated(count, code, dither)
         scales = [self.bfloat16() for _ in range(math.ceil(count / 256))]
-        width = {5: 8, 6: 4, 7: 1, 8: 2}[code]
+        width = {5: 8, 6: 4, 7: 1, 8: 2}.get(code, code // 16)
         stored = int.from_bytes(self.take(math.ceil(count * width / 8)), "little")
         levels, out = 2**width, []
         for i in range(count):
@@ -160,6 +164,38 @@ class Plain:
             assert A or c == 0
         assert stored == 0
         return out
+
+    def rotated(self, count: int, code: int, dither: Dither) -> list[float]:
+        """Values of the kinds 16 to 128."""
+        sizes, B, f = [], code // 16, code % 16
+        while count:
+            sizes.append(4096 if count == 4096 or count >= 4608 else 2048 if count > 4096 else count)
+            count -= sizes[-1]
+        scales, out = struct.unpack(f"<{len(sizes)}f", self.take(4 * len(sizes))), []
+        for t, (m, A) in enumerate(zip(sizes, scales, strict=True)):
+            h = 8 * (m * f // 128)
+            u = (self.levels(h, B + 1) if h else []) + self.levels(m - h, B)
+            L = (m - 1).bit_length()
+            P = 2 if m == 2**L else 3
+            for p in reversed(range(P)):
+                for _ in range(L):
+                    pairs = [(u[2 * i], u[2 * i + 1]) for i in range(m // 2)]
+                    middle = [single(u[-1] * single(math.sqrt(2)))] if m % 2 else []
+                    u = [single(a + b) for a, b in pairs] + middle + [single(a - b) for a, b in pairs]
+                u = [-x if dither.word(64 * (3 * t + p) + i // 64) >> i % 64 & 1 else x for i, x in enumerate(u)]
+            out += [single(x * (A * math.sqrt(2.0 ** -(P * L)))) if A else 0.0 for x in u]
+        return out
+
+    def levels(self, count: int, width: int) -> list[float]:
+        document = (Path(__file__).parents[2] / "docs" / "wire.md").read_text(encoding="utf-8")
+        listed = re.search(rf"\n    {width} bits?: ([0-9 \n]+)\n", document)
+        assert listed
+        upper = [int(number) / 4096 for number in listed[1].split()]
+        assert len(upper) == 2 ** (width - 1)
+        q = [-x for x in reversed(upper)] + upper
+        stored = int.from_bytes(self.take(math.ceil(count * width / 8)), "little")
+        assert stored < 2 ** (count * width)
+        return [q[stored >> width * i & 2**width - 1] for i in range(count)]
 
     def common(self, count: int, code: int, scale: float, dither: list[float]) -> list[float]:
         """Values with the scale of the plan."""
@@ -199,6 +235,12 @@ class Plain:
         return out
 
 
+def single(x: float) -> float:
+    """The nearest number of single precision."""
+    (near,) = struct.unpack("<f", struct.pack("<f", x))
+    return float(near)
+
+
 class Dither:
     """D_i, by the documents, of a part of a frame."""
 
@@ -207,9 +249,12 @@ class Dither:
         self.key = struct.unpack("<QQ", hashlib.blake2b(message, digest_size=32).digest()[:16])
 
     def __call__(self, i: int) -> float:
-        word = self.mix(self.mix(self.key[0] + (i // 2 + 1) * 0x9E3779B97F4A7C15) ^ self.key[1])
+        word = self.word(i // 2)
         half = word >> 32 if i % 2 else word % 2**32
         return (half + 0.5) / 2**32 - 0.5
+
+    def word(self, i: int) -> int:
+        return self.mix(self.mix(self.key[0] + (i + 1) * 0x9E3779B97F4A7C15) ^ self.key[1])
 
     @staticmethod
     def mix(z: int) -> int:

@@ -25,7 +25,7 @@ class Difference(Stateful):
         C, which encodes the difference.
     step : float, optional
         How far h follows, in (0, 1]. The default is 1/(1 + ω), which for RandK is k/d and makes it equal to per-node
-        Temporal; for a biased encoder it is 1, which is EF21.
+        Temporal; for a biased encoder it is 1, which is EF21. With "eden" values a run divides it by 1 + ω of these.
 
     >>> from sparsemean.encoders import RandK
     >>> Difference(RandK(0.1)).step_in(100)

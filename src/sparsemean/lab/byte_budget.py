@@ -1,4 +1,4 @@
-"""The largest k with which the payloads of these vectors keep a byte budget on average."""
+"""The largest k, or the most bits a value, with which a scheme keeps a byte budget."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from sparsemean.codec import open_frame, pack_plan, read_payload
 from sparsemean.run import Run
 from sparsemean.run.byte_budget import largest_within
 from sparsemean.sampling import Plan
-from sparsemean.schemes import Scheme
+from sparsemean.schemes import Scheme, named
 from sparsemean.server.common_scale import next_scale
+from sparsemean.wire.values import EDEN
 
 
 def largest_k(with_k: Callable[[int], Scheme], limit: float, vectors: Floats, least: int, probes: int) -> int:
@@ -40,6 +41,18 @@ def largest_k(with_k: Callable[[int], Scheme], limit: float, vectors: Floats, le
     """
     dim = vectors.shape[1]
     return largest_within(lambda k: _mean_payload_bytes(Run(with_k(k), dim), vectors, probes) <= limit, least, dim)
+
+
+def finest_eden(dim: int, limit: float) -> str:
+    """The values "eden-b" with the most bits of which ``identity`` can send all within ``limit`` bytes, with header.
+
+    "eden-1" where even that takes more.
+
+    >>> finest_eden(65536, 26214), finest_eden(65536, 100)
+    ('eden-3.125', 'eden-1')
+    """
+    fits = [name for name in EDEN if Run(named("identity", values=name), dim).payload_bytes <= limit]
+    return fits[-1] if fits else next(iter(EDEN))
 
 
 def _mean_payload_bytes(run: Run, vectors: Floats, probes: int) -> float:

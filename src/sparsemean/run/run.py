@@ -13,7 +13,7 @@ import numpy as np
 
 from sparsemean import sampling
 from sparsemean._types import Ints
-from sparsemean.encoders import Encoder, RandK
+from sparsemean.encoders import Difference, Encoder, RandK
 from sparsemean.errors import InvalidInput, SparseMeanError
 from sparsemean.inputs import node_name
 from sparsemean.kernels import Sample
@@ -191,9 +191,18 @@ class Run:
         return plan_of(node, self.slots, None if self.epochs is None else round)
 
     @cached_property
+    def encoder(self) -> Encoder:
+        """That of the scheme; a ``Difference`` whose step is left to us has the one that suits encoder and values."""
+        encoder = self.scheme.encoder
+        if not isinstance(encoder, Difference) or encoder.step is not None:
+            return encoder
+        rounded = self.value_kind.omega(min(layout.count for layout in encoder.layout(self.dim)))
+        return dataclasses.replace(encoder, step=encoder.step_in(self.dim) / (1.0 + rounded)) if rounded else encoder
+
+    @cached_property
     def encoders(self) -> tuple[Encoder, ...]:
         """What a node may encode with: one encoder, or those of a OneOf."""
-        return self.scheme.encoder.choices
+        return self.encoder.choices
 
     def choice(self, encoder: Encoder) -> int:
         """Which of the ``encoders`` this one is; a RandK without a draw is the one of its size."""

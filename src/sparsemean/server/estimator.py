@@ -39,7 +39,7 @@ class Estimator:
         self.run = run
         self._range = (lo, run.dim if hi is None else hi)
         self._blocks = run.ranges.within(*self._range)
-        spec = MemorySpec(self._blocks, run.scheme.encoder, run.value_kind.dtype, shelf or InMemory(), run.dim)
+        spec = MemorySpec(self._blocks, run.encoder, run.value_kind.dtype, shelf or InMemory(), run.dim)
         self.memory = run.scheme.memory.start(spec)
         self._totals: RoundTotals | None = None
 

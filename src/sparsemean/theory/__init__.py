@@ -10,6 +10,7 @@ from .convergence import distance_bound, learning_rate_limit
 from .correlation import correlation, ratio_range
 from .counts import CountLaw
 from .dither import rank_covariance, shared_dither_bound, shared_dither_variance
+from .eden import eden_error
 from .estimated import Moments, error_bound, estimated_error, estimated_r1_r2, r2_variance, shrunk_correlation
 from .mixed import meeting_shares, mixed_coefficients, mixed_correlation, mixed_feedback, mixed_gains, mixed_mse
 from .proportional import sizes_for_weights
@@ -28,6 +29,7 @@ __all__ = [
     "constants",
     "correlation",
     "distance_bound",
+    "eden_error",
     "error_bound",
     "error_coefficients",
     "estimated_error",

@@ -57,7 +57,7 @@ def test_a_link_is_printed_as_json():
 def test_schemes_and_values_may_be_all():
     done = run("--dims", "100", "--shares", "10%", "--nodes", "2", "--repeats", "1", "--values", "all", "--json")
     kinds = [row["case"]["values"] for row in json.loads(done.stdout)["rows"] if row["what"] == "encode"]
-    assert kinds == ["float32", "float64", "float16", "bfloat16", "int8", "int4", "2-bit", "1-bit"]
+    assert kinds == ["float32", "float64", "float16", "bfloat16", "int8", "int4", "2-bit", "1-bit", "eden-1", "eden-4"]
 
 
 def test_what_does_not_fit_is_left_out_and_said():

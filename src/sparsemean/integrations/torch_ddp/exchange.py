@@ -11,9 +11,9 @@ from sparsemean import Run
 from sparsemean.integrations.torch_ddp.decoder import decoder_for
 from sparsemean.integrations.torch_ddp.draw import coordinates
 from sparsemean.integrations.torch_ddp.innovations import Innovations
+from sparsemean.integrations.torch_ddp.kinds import tensor_values
 from sparsemean.integrations.torch_ddp.memory import memory_for
 from sparsemean.integrations.torch_ddp.sums import total
-from sparsemean.integrations.torch_ddp.values import KINDS
 from sparsemean.kernels import Sample
 from sparsemean.payload import Layout
 from sparsemean.sampling import Key, Plan, stream_of
@@ -106,7 +106,7 @@ class ReducedSample(Exchange):
     def __init__(self, run: Run, n: int, device: torch.device) -> None:
         self.state = {}
         self.run, self._n, self._device = run, n, device
-        self._dtype = KINDS[run.scheme.values].dtype
+        self._dtype = tensor_values(run.scheme.values).dtype
 
     def sent(self, gradient: Tensor, rank: int, step: int) -> Tensor:
         return gradient[self._places(step)].to(self._dtype)
@@ -126,7 +126,7 @@ class GatheredPayloads(Exchange):
 
     def __init__(self, run: Run, n: int, device: torch.device) -> None:
         self.run, self._n, self._device = run, n, device
-        self._values = KINDS[run.scheme.values]
+        self._values = tensor_values(run.scheme.values)
         self._memory = memory_for(run.scheme.memory, n, run.dim, self._values.dtype, device)
         self._decoder = decoder_for(run, n, device)
         self.state, self.bound = {**self._memory.state, **self._decoder.state}, self._decoder.bound

@@ -19,7 +19,7 @@ from sparsemean.integrations.torch_ddp.exchange import (
     ReducedSample,
     ReducedWhole,
 )
-from sparsemean.integrations.torch_ddp.values import KINDS
+from sparsemean.integrations.torch_ddp.kinds import tensor_values
 
 SMALL = 1024  # entries below which a tensor (a bias, a norm) is not worth compressing
 BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
@@ -106,7 +106,7 @@ class State:
 
     def _new_exchange(self, name: str, parameter: Tensor) -> Exchange:
         if sent_whole(self.scheme, parameter.numel(), self.small):
-            summed_in = KINDS[self.scheme.values].dtype
+            summed_in = tensor_values(self.scheme.values).dtype
             return ReducedWhole(self.ranks, summed_in) if self.reduces else GatheredWhole(parameter.dtype)
         run = self._run(name, parameter.numel())
         kind = ReducedSample if self.reduces else GatheredPayloads

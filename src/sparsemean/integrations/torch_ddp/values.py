@@ -55,7 +55,7 @@ class TensorExact(TensorValues):
         return values.to(self.dtype).view(torch.uint8)
 
     def unpack(self, received: Tensor, count: int, streams: Sequence[Stream]) -> tuple[Tensor, Tensor]:
-        return _aligned(received).view(self.dtype), torch.zeros((), dtype=torch.float64, device=received.device)
+        return aligned(received).view(self.dtype), torch.zeros((), dtype=torch.float64, device=received.device)
 
 
 @final
@@ -77,7 +77,7 @@ class TensorRounded(TensorValues):
         return rounded.to(torch.float32).to(self.format).view(torch.uint8)
 
     def unpack(self, received: Tensor, count: int, streams: Sequence[Stream]) -> tuple[Tensor, Tensor]:
-        values = _aligned(received).view(self.format).to(self.dtype)
+        values = aligned(received).view(self.format).to(self.dtype)
         return values, self._spacing(values.to(torch.float64)).square() / 6.0
 
     def _spacing(self, values: Tensor) -> Tensor:
@@ -107,29 +107,17 @@ class TensorDithered(TensorValues):
         dither = pad(uniforms([stream], count, values.device)[0] - 0.5, (0, -count % GROUP)).view(-1, GROUP)
         scaled = grouped.to(torch.float64) / torch.where(nonzero, steps, 1.0)[:, None]
         codes = (scaled.add_(levels / 2).add_(dither)).floor_().mul_(nonzero[:, None])
-        packed = _packed(codes.to(torch.uint8).view(-1)[:count], self.bits)
-        return torch.cat([scales.view(torch.uint8), packed])
+        stored = packed(codes.to(torch.uint8).view(-1)[:count], self.bits)
+        return torch.cat([scales.view(torch.uint8), stored])
 
     def unpack(self, received: Tensor, count: int, streams: Sequence[Stream]) -> tuple[Tensor, Tensor]:
         levels, header = 1 << self.bits, 2 * _groups(count)
-        steps = _steps(_aligned(received[:, :header]).view(torch.bfloat16), levels)
+        steps = _steps(aligned(received[:, :header]).view(torch.bfloat16), levels)
         steps = steps.repeat_interleave(GROUP, dim=1, output_size=steps.shape[1] * GROUP)[:, :count]
-        codes = _unpacked(received[:, header:], count, self.bits).to(torch.float64)
+        codes = unpacked(received[:, header:], count, self.bits).to(torch.float64)
         dither = uniforms(streams, count, received.device) - 0.5
         values = (codes.add_((1 - levels) / 2) - dither).mul_(steps)
         return values.to(self.dtype), steps.square() / 12.0
-
-
-KINDS: dict[str, TensorValues] = {
-    "float32": TensorExact(torch.float32),
-    "float64": TensorExact(torch.float64),
-    "float16": TensorRounded(torch.float16),
-    "bfloat16": TensorRounded(torch.bfloat16),
-    "int8": TensorDithered(8),
-    "int4": TensorDithered(4),
-    "2-bit": TensorDithered(2),
-    "1-bit": TensorDithered(1),
-}
 
 
 def _groups(count: int) -> int:
@@ -146,27 +134,33 @@ def _bfloat16_above(values: Tensor) -> Tensor:
     return torch.where(values <= LARGEST_SCALE, bits, NAN).to(torch.int16).view(torch.bfloat16)
 
 
-def _packed(codes: Tensor, width: int) -> Tensor:
-    """Codes of few bits in whole bytes, the first in the lowest bits."""
+def packed(codes: Tensor, width: int) -> Tensor:
+    """Codes of 1 to 8 bits, those of the last dimension, in whole bytes: the first in the lowest bits."""
     if width == 8:
         return codes
+    if 8 % width:
+        single = codes[..., None] >> torch.arange(width, dtype=torch.uint8, device=codes.device) & 1
+        return packed(single.flatten(-2), 1)
     each = 8 // width
-    table = pad(codes, (0, -codes.numel() % each)).view(-1, each)
-    packed = table[:, 0].clone()
+    filled = pad(codes, (0, -codes.shape[-1] % each))
+    stored = filled[..., ::each].clone()
     for place in range(1, each):
-        packed |= table[:, place] << place * width
-    return packed
+        stored |= filled[..., place::each] << place * width
+    return stored
 
 
-def _unpacked(packed: Tensor, count: int, width: int) -> Tensor:
-    """(n, count) codes from (n, size) bytes."""
+def unpacked(stored: Tensor, count: int, width: int) -> Tensor:
+    """(…, count) codes from (…, size) bytes."""
     if width == 8:
-        return packed
-    shifts = torch.arange(0, 8, width, dtype=torch.uint8, device=packed.device)
-    codes = packed[..., None] >> shifts & (1 << width) - 1
-    return codes.view(packed.shape[0], -1)[:, :count]
+        return stored
+    if 8 % width:
+        single = unpacked(stored, count * width, 1)
+        return sum((single[..., place::width] << place for place in range(1, width)), single[..., ::width])
+    shifts = torch.arange(0, 8, width, dtype=torch.uint8, device=stored.device)
+    codes = stored[..., None] >> shifts & (1 << width) - 1
+    return codes.flatten(-2)[..., :count]
 
 
-def _aligned(received: Tensor) -> Tensor:
+def aligned(received: Tensor) -> Tensor:
     """A contiguous copy, which may be viewed as another type: payloads begin at any byte of what was received."""
     return received.clone(memory_format=torch.contiguous_format)

@@ -7,7 +7,7 @@ from itertools import product
 
 from sparsemean.lab.bench.case import Case
 from sparsemean.schemes import names
-from sparsemean.wire.values import KINDS
+from sparsemean.wire.values import EXAMPLES
 
 MAIN = "rand-k-spatial-avg"
 DIMS, SHARES, NODES = (10_000, 1_000_000, 1 << 22, 10_000_000, 100_000_000), (0.001, 0.01, 0.1), (1, 16, 100, 1000)
@@ -27,7 +27,7 @@ def whole() -> list[Case]:
     """The main scheme at every size that is measured soon, every scheme and every kind of value at one."""
     sizes = [case for case in every([MAIN], ["float32"], DIMS, SHARES, NODES) if case.dim * case.nodes <= SOON]
     at_one = every(names(), ["float32"], [1_000_000], [0.01], [16])
-    kinds = every([MAIN], KINDS, [1 << 22], [0.1], [16])
+    kinds = every([MAIN], EXAMPLES, [1 << 22], [0.1], [16])
     return _together([*sizes, *at_one, *kinds])
 
 

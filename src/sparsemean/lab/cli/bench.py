@@ -26,7 +26,7 @@ from sparsemean.lab.cli.progress import progress_bar
 from sparsemean.lab.cli.sizes import bits_of, count_of, share_of
 from sparsemean.lab.report.draw.static import FORMATS
 from sparsemean.schemes import names
-from sparsemean.wire.values import KINDS, value_kind
+from sparsemean.wire.values import EXAMPLES, value_kind
 
 STOPPED = 130  # what a shell says of a program that was stopped by Ctrl-C
 
@@ -94,7 +94,7 @@ def bench_command(
 def _cases(schemes: str, values: str, dims: str, shares: str, nodes: str) -> list[Case]:
     cases = every(
         names() if schemes.strip() == "all" else _listed(schemes),
-        KINDS if values.strip() == "all" else [value_kind(kind).name for kind in _listed(values)],
+        EXAMPLES if values.strip() == "all" else [value_kind(kind).name for kind in _listed(values)],
         [count_of(dim) for dim in _listed(dims)],
         [share_of(share) for share in _listed(shares)],
         [count_of(n) for n in _listed(nodes)],

@@ -22,7 +22,7 @@ from sparsemean.lab.compare.advice import percent
 from sparsemean.lab.numbers import terminal_number
 from sparsemean.run import Run
 from sparsemean.schemes import named, names
-from sparsemean.wire.values import KINDS, value_kind
+from sparsemean.wire.values import NAMES, value_kind
 
 COLUMNS = ["scheme", "bytes", "NMSE", "±", "exact", "server's own", "unbiased", "node state"]
 
@@ -52,9 +52,7 @@ def compare_command(
         str | None,
         typer.Option(help="Names separated by commas; all by default.", autocompletion=_completed),
     ] = None,
-    values: Annotated[
-        str, typer.Option(help=f"Kinds of values, separated by commas: {', '.join(KINDS)}.")
-    ] = "float32,int8",
+    values: Annotated[str, typer.Option(help=f"Kinds of values, separated by commas: {NAMES}.")] = "float32,int8",
     weights: Annotated[Path | None, typer.Option(help="A .npy or .csv file with one weight per node.")] = None,
     seeds: Annotated[int, typer.Option(min=1, help="How often to repeat with other random coordinates.")] = 5,
     report: Annotated[Path | None, typer.Option(help="Write the report page here.")] = None,

@@ -11,12 +11,12 @@ import numpy.typing as npt
 from sparsemean._types import Doubles, Floats
 from sparsemean.errors import InvalidInput, MalformedPayload, NonFiniteValues
 from sparsemean.kernels import restore
+from sparsemean.kernels.bit_stream import Bytes, packed_bytes
 from sparsemean.payload.noise import Levels
 from sparsemean.sampling import Key, stream_of
 from sparsemean.sampling.plan import LARGEST_SCALE
 from sparsemean.wire.reader import Reader
 from sparsemean.wire.values import bits
-from sparsemean.wire.values.bits import Codes
 from sparsemean.wire.values.dither import LABEL, chunks
 from sparsemean.wire.values.kind import Read, ValueKind
 from sparsemean.wire.values.sixteen import BFLOAT16, bfloat16_above
@@ -35,7 +35,7 @@ def step(scales: Doubles, levels: int) -> Doubles:
     return 2.0 * scales / (levels - 1)
 
 
-def quantised(values: Doubles, steps: Doubles, levels: int, dither: Doubles) -> Codes:
+def quantised(values: Doubles, steps: Doubles, levels: int, dither: Doubles) -> Bytes:
     """c = ⌊x/s + L/2 + D⌋, from 0 to L − 1 wherever |x| ≤ A and |D| < ½.
 
     x/s + L/2 lies in [½, L − ½] and |D| ≤ ½ − 2⁻³³, so the sum keeps a distance of 2⁻³³ from 0 and L. Rounding moves it
@@ -64,7 +64,7 @@ class Dithered(ValueKind):
 
     def size(self, count: int) -> int:
         """Bytes that ``count`` values take."""
-        return 2 * _groups(count) + bits.size(count, self.bits)
+        return 2 * _groups(count) + packed_bytes(count, self.bits)
 
     def pack(self, values: Floats, key: Key) -> bytes:
         """The values as bytes; refuses magnitudes above 2¹²⁶."""

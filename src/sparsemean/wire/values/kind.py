@@ -58,6 +58,10 @@ class ValueKind(ABC):
     def size(self, count: int) -> int:
         """Bytes that ``count`` values take."""
 
+    def omega(self, count: int) -> float:
+        """ω with E‖noise‖² = ω‖values‖² for so many values, where that is known and not small; else 0."""
+        return 0.0
+
     @abstractmethod
     def pack(self, values: Floats, key: Key) -> bytes:
         """The values as bytes, rounded by the dither of the key; refuses what does not fit the format."""
