@@ -29,6 +29,9 @@ class Summary:
         Their total weight; the same in all ranges.
     class_squares, class_noise : (classes, blocks) array
         Σ y² and the variance that few-bit values add, as in ``RoundTotals``.
+    repeats : (4, classes, blocks) array
+        Of nodes that are looked at in first rounds of epochs: squares and number of values whose coordinate they sent
+        in the last round too, and of all their values (``server.repeats``).
     products : (classes, classes, blocks) array
         Σ_j S_sj S_tj of the sums of two classes; empty where there is one class.
     most : (blocks,) array
@@ -46,6 +49,7 @@ class Summary:
     weight: Doubles
     class_squares: Doubles
     class_noise: Doubles
+    repeats: Doubles
     products: Doubles
     most: npt.NDArray[np.int32]
     fits: Doubles
@@ -59,7 +63,7 @@ class Summary:
         several = totals.products() if classes > 1 else np.zeros((0, 0, blocks))
         moments, by_count = totals.summary() or (None, ByCount.empty(blocks))
         who = totals.class_nodes, totals.class_slots, totals.weight
-        sums = totals.class_squares, totals.class_noise, several
+        sums = totals.class_squares, totals.class_noise, totals.repeats, several
         return Summary(*who, *sums, by_count.most, fits, moments, by_count)
 
     @cached_property
@@ -82,6 +86,7 @@ class Summary:
             self.weight,
             self.class_squares + other.class_squares,
             self.class_noise + other.class_noise,
+            self.repeats + other.repeats,
             self.products + other.products,
             np.maximum(self.most, other.most),
             self.fits + other.fits,
@@ -99,8 +104,8 @@ class Summary:
         """The summary that ``tree()`` returned."""
         assert isinstance(tree, dict)
         nodes = array_in(tree, "class_nodes")
-        # Journals from before there were designed draws lack the slots, those from before the next lack sums by count.
-        whole = {"class_slots": np.zeros(len(nodes), np.int64), **tree}
+        # Journals from before there were designed draws lack the slots, others repeats or sums by count.
+        whole = {"class_slots": np.zeros(len(nodes), np.int64), "repeats": np.zeros((4, *nodes.shape)), **tree}
         arrays = [each.name for each in fields(Summary) if each.name not in ("moments", "by_count")]
         moments = tree["moments"]
         return Summary(
