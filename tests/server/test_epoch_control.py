@@ -96,6 +96,15 @@ def test_where_age_does_not_matter_both_errors_are_those_of_plain_and_balanced_d
     assert fresh == pytest.approx(0.5 * going, rel=1e-2)  # R1 − R2/(n − 1)
 
 
+def test_what_is_known_exactly_is_taken_to_stay_so() -> None:
+    """Vectors at rest: what U has does not grow, and what is sent is known from then on."""
+    now = clock(6000, 600, b"")
+    fresh, going = forecast(now, 160, Residuals(2.0, 0.0, 10), correlation=0.0)
+    left = [(then.unscheduled, *then.probabilities[0]) for then in rest(now, 160)]
+    assert going == pytest.approx(np.mean([10 * 2.0 * u * (of / sent - 1) for u, sent, of in left]))
+    assert fresh == pytest.approx(9 * 10 * 6000 * 2.0)
+
+
 @pytest.mark.parametrize(("of_s", "correlation", "fresh_wins"), [(0.0, 0.0, False), (0.0, 8.0, True), (1.0, 1.0, True)])
 def test_an_epoch_pays_where_what_was_sent_is_known_and_nodes_are_not_alike(
     of_s: float, correlation: float, fresh_wins: bool

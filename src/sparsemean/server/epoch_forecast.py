@@ -1,17 +1,22 @@
 """What the error will be if an epoch goes on, and if every round begins one, as far as a round can tell.
 
-The residual of a coordinate that was last sent a rounds ago has a mean square that grows with a; here, in a straight
-line. U and S of the last round are two points of it: their mean squares, and their mean ages, which the clock gives.
+The mean square residual of a coordinate grows with its age, the rounds since it was last sent; here, in a straight
+line. U and S of the last round are two points of it, with their mean ages, which the clock gives. But it grows no
+faster than it can have grown to what S has: where S is known exactly, vectors are at rest, and U lags behind for
+another reason.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import NamedTuple
 
 from sparsemean import theory
 from sparsemean.sampling import Clock
 from sparsemean.sampling.clock import rest
+
+HORIZON = 1000  # rounds that are looked ahead
 
 
 class Residuals(NamedTuple):
@@ -67,20 +72,23 @@ def forecast(now: Clock, ratio: int, found: Residuals, correlation: float) -> tu
         R2/R1 of the residuals.
     """
     ages = _ages(now)
-    growth = max((found.of_u - found.of_s) / (ages.of_u - ages.of_s), 0.0)
+    growth = max(min((found.of_u - found.of_s) / (ages.of_u - ages.of_s), found.of_s / ages.of_s), 0.0)
 
-    def energy(size: int, age: float) -> float:
-        return found.nodes * size * max(found.of_s + growth * (age - ages.of_s), 0.0)
+    def of_u(age: float) -> float:
+        return max(found.of_u + growth * (age - ages.of_u), 0.0)
+
+    def of_s(age: float) -> float:
+        return max(found.of_s + growth * (age - ages.of_s), 0.0)
 
     p = now.k / now.dim
     excess = theory.CountLaw(found.nodes, p, found.nodes).pair_excess
-    fresh = (1.0 / p - 1.0 + excess * correlation) * energy(now.dim, 1.0 / p)
+    fresh = (1.0 / p - 1.0 + excess * correlation) * found.nodes * now.dim * of_u(1.0 / p)
     coming = list(_coming(now, ratio, ages))
     going = 0.0
-    for then, (of_u, of_s) in coming:
-        classes = energy(then.unscheduled, of_u), energy(then.dim - then.unscheduled, of_s)
+    for then, age in coming:
+        classes = then.unscheduled * of_u(age.of_u), (then.dim - then.unscheduled) * of_s(age.of_s)
         going += sum((of / sent - 1.0) * c for c, (sent, of) in zip(classes, then.probabilities, strict=True))
-    return fresh, going / len(coming)
+    return fresh, found.nodes * going / len(coming)
 
 
 def _ages(now: Clock) -> Ages:
@@ -94,8 +102,8 @@ def _ages(now: Clock) -> Ages:
 
 
 def _coming(now: Clock, ratio: int, ages: Ages) -> Iterator[tuple[Clock, Ages]]:
-    """The clocks of the rounds until U is empty, and the ages in each."""
-    for then in rest(now, ratio):
+    """The clocks of the rounds until U is empty, as far as is looked ahead, and the ages in each."""
+    for then in islice(rest(now, ratio), HORIZON):
         ages = ages.after(now)
         yield then, ages
         now = then

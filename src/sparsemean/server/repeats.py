@@ -36,6 +36,7 @@ def sent_first(run: Run, node: str, terms: Terms) -> Sample | None:
     return where if isinstance(where, Sample) else None
 
 
+@np.errstate(over="ignore", invalid="ignore")  # as in totals: squares of absurd values may overflow
 def repeats(arrival: Arrival, memory: MemoryState, blocks: Blocks, before: Ints) -> Doubles:
     """What a payload adds to ``Summary.repeats``, per block; ``before`` are the coordinates sent in the last round.
 
