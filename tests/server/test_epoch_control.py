@@ -64,6 +64,23 @@ def test_the_ratio_is_learnt_while_every_round_begins_an_epoch() -> None:
         assert roster._control.ratio == expected
 
 
+def test_a_ratio_that_has_become_wrong_is_given_up_at_once() -> None:
+    """All vectors change in the second round of an epoch, which by λ = 10 sends one or two coordinates of S."""
+    run = sm.Run(
+        sm.Scheme(sm.RandK(20, draw=sm.Epochs(restart=False)), memory=sm.PerNode(), values="float64"), 200, seed=3
+    )
+    server, rng = sm.Server(run), np.random.default_rng(0)
+    clients, roster = [sm.Client(run, str(i)) for i in range(20)], server._rounds.roster
+    control, x = roster._control, rng.normal(size=(20, 200))
+    assert control is not None
+    while server.round < 10 or roster._closed_terms.ratios or control.ratio < 160:
+        play_round(server, clients, x, np.ones(20))
+        assert server.round < 60
+    play_round(server, clients, rng.normal(size=(20, 200)), np.ones(20))
+    assert roster._closed_terms.ratios == bytes([160])
+    assert control.ratio < 32
+
+
 def slow_ages(now: Clock, ratio: int, seed: int) -> list[tuple[float, float]]:
     """Ages of single coordinates, drawn round by round as nodes draw them, from the epoch's first round on."""
     rng, found = np.random.default_rng(seed), []

@@ -17,8 +17,8 @@ from sparsemean.sampling.clock import LEAST_RATIO, MOST_RATIO, MOST_RATIOS, SIXT
 from sparsemean.server.epoch_forecast import Residuals, forecast
 from sparsemean.state_tree import Tree, array_in
 
-LEAST_SENT = 2  # a ratio is learnt where more of either class were sent,
-LEAST_REPEATS = 8  # or, in a first round, more of what was sent in the last one
+LEAST_VALUES = 16
+"""A ratio is learnt where so many values of either class came; in a first round, of what was sent in the last one."""
 
 
 class EpochControl:
@@ -59,6 +59,8 @@ class EpochControl:
             self._learn_ratio(summary, clocks, found)
         if settings.restart:
             self.restart = self._fresh_is_better(clocks, found)
+            if self.restart and settings.ratio is None and any(now.scheduled for now in clocks):
+                self.ratio = LEAST_RATIO  # until repeats tell what the next S is like
 
     def _residuals(self, summary: Summary, clocks: Sequence[Clock], s: int) -> Residuals:
         """Of an encoder's nodes."""
@@ -76,18 +78,19 @@ class EpochControl:
             return Residuals(found[rows[0]] / (nodes * u), found[rows[1]] / (nodes * of_s), nodes)
         mean = sum(found.values()) / (nodes * now.dim)
         part = _repeated(summary, s)
-        if part is None:
-            return Residuals(
-                mean, mean * (SIXTEENTHS / self.ratio) ** 2, nodes
-            )  # as the ratio of earlier rounds has it
+        if part is None:  # as the ratio of earlier rounds has it
+            return Residuals(mean, mean * (SIXTEENTHS / self.ratio) ** 2, nodes)
         part = min(part, 1.0)
         return Residuals(mean * (now.dim - now.k * part) / max(now.dim - now.k, 1), mean * part, nodes)
 
     def _learn_ratio(self, summary: Summary, clocks: Sequence[Clock], found: Sequence[Residuals]) -> None:
         u = s = 0.0
         for number, (now, (of_u, of_s, nodes)) in enumerate(zip(clocks, found, strict=True)):
-            later = now.scheduled and LEAST_SENT < now.scheduled[-1] < now.k - LEAST_SENT
-            if nodes and (later or (not now.scheduled and _repeated(summary, number) is not None)):
+            if now.scheduled:
+                told = nodes * min(now.scheduled[-1], now.k - now.scheduled[-1]) >= LEAST_VALUES
+            else:
+                told = _repeated(summary, number) is not None
+            if nodes and told:
                 u, s = u + nodes * of_u, s + nodes * of_s
         if u > 0 and math.isfinite(u + s):
             ratio = SIXTEENTHS * math.sqrt(u / s) if s > 0 else MOST_RATIO
@@ -142,7 +145,7 @@ def _repeated(summary: Summary, s: int) -> float | None:
     per_weight = _per_weight(summary)
     again, number, squares, sent = summary.repeats[:, s]
     repeats, whole = float(number @ (per_weight > 0)), float(squares @ per_weight)
-    if repeats <= LEAST_REPEATS or not whole > 0:
+    if repeats < LEAST_VALUES or not whole > 0:
         return None
     return float(again @ per_weight) / repeats * float(sent @ (per_weight > 0)) / whole
 
