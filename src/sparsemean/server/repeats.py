@@ -1,7 +1,7 @@
 """Repeats: coordinates that a node sends in two rounds running, where both begin an epoch.
 
 Had the epoch of the first of them gone on, they would be of S and all others of U. So they tell what an epoch would
-gain, at no cost, while every round begins one.
+gain while every round begins one, and no round has to be spent on trying.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from sparsemean.run import Run
 from sparsemean.server.terms import Terms
 
 VALUES = 1 << 16
-LEAST_NODES = 8
+LEAST_NODES = 4
 """At most so many values of a round are looked at, but of at least so many nodes."""
 
 
