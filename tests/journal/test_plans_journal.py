@@ -193,7 +193,7 @@ def test_a_killed_process_leaves_plans_and_payloads_to_the_bit(
     assert (server.round, server.digest()) == (ROUNDS, digest)
     assert [server.plan(node).hex() for node in "cbd"] == plans
     in_epoch = codec.unpack_plan(run, "c", ROUNDS, bytes.fromhex(plans[0])).ratios != b""
-    assert in_epoch == (name != "plain")
+    assert in_epoch == (name == "epochs without restarts")
     blob = sm.Client(run, "c").encode(vector("c", ROUNDS), ROUNDS, bytes.fromhex(plans[0]))
     assert server.accept("c", blob).node == "c"  # as a duplicate
     assert server.digest() == digest

@@ -153,7 +153,8 @@ def test_slots_are_those_of_the_epochs_beginning_and_who_comes_later_has_none() 
 
 
 def test_nodes_of_each_encoder_have_slots_of_their_own_and_one_that_changes_its_encoder_begins_an_epoch() -> None:
-    run = sm.Run(sm.named("rand-k-epochs-hybrid", k=(16, 8)), DIM, seed=3)
+    encoders = tuple(sm.RandK(k, draw=sm.Epochs(restart=False)) for k in (16, 8))
+    run = sm.Run(sm.Scheme(sm.OneOf(encoders), memory=sm.Hybrid()), DIM, seed=3)
     server, x = sm.Server(run), np.random.default_rng(0).normal(size=(NODES, DIM))
     uses = {str(i): run.encoders[i % 2] for i in range(NODES)}
     for _ in range(3):

@@ -30,6 +30,9 @@ class Summary:
         Their total weight; the same in all ranges.
     class_squares, class_noise : (classes, blocks) array
         Σ y² and the variance that few-bit values add, as in ``RoundTotals``.
+    repeats : (4, classes, blocks) array
+        Of nodes that are looked at in first rounds of epochs: squares and number of values whose coordinate they sent
+        in the last round too, and of all their values (``server.repeats``).
     products : (classes, classes, blocks) array
         Σ_j S_sj S_tj of the sums of two classes; empty where there is one class.
     most : (blocks,) array
@@ -51,6 +54,7 @@ class Summary:
     weight: Doubles
     class_squares: Doubles
     class_noise: Doubles
+    repeats: Doubles
     products: Doubles
     most: npt.NDArray[np.int32]
     fits: Doubles
@@ -66,7 +70,7 @@ class Summary:
         several = totals.products() if classes > 1 else np.zeros((0, 0, blocks))
         moments, by_count = totals.summary() or (None, ByCount.empty(blocks))
         who = totals.class_nodes, totals.class_slots, totals.weight
-        sums = totals.class_squares, totals.class_noise, several
+        sums = totals.class_squares, totals.class_noise, totals.repeats, several
         spread = np.array(totals.sender_sums()), totals.later.sums()
         return Summary(*who, *sums, by_count.most, fits, moments, by_count, *spread)
 
@@ -90,6 +94,7 @@ class Summary:
             self.weight,
             self.class_squares + other.class_squares,
             self.class_noise + other.class_noise,
+            self.repeats + other.repeats,
             self.products + other.products,
             np.maximum(self.most, other.most),
             self.fits + other.fits,
@@ -109,9 +114,14 @@ class Summary:
         """The summary that ``tree()`` returned."""
         assert isinstance(tree, dict)
         nodes = array_in(tree, "class_nodes")
-        # Journals from before there were designed draws lack the slots, later ones sums by count or of the spread.
-        spread = {"senders": np.array(SenderSums()), "later": np.zeros((0, nodes.shape[1]))}
-        whole = {"class_slots": np.zeros(len(nodes), np.int64), **spread, **tree}
+        # Journals from before there were designed draws lack the slots, others sums by count, repeats or the spread.
+        later = {"senders": np.array(SenderSums()), "later": np.zeros((0, nodes.shape[1]))}
+        whole = {
+            "class_slots": np.zeros(len(nodes), np.int64),
+            "repeats": np.zeros((4, *nodes.shape)),
+            **later,
+            **tree,
+        }
         arrays = [each.name for each in fields(Summary) if each.name not in ("moments", "by_count")]
         moments = tree["moments"]
         return Summary(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TypeAlias
 
 import numpy as np
 
@@ -14,23 +13,21 @@ from sparsemean.decoding.epoch_error import energies, later_rows
 from sparsemean.decoding.summary import Summary
 from sparsemean.run import Run
 from sparsemean.sampling import Clock, clock
-from sparsemean.sampling.clock import LEAST_RATIO, MOST_RATIO, MOST_RATIOS, SIXTEENTHS, rest
+from sparsemean.sampling.clock import LEAST_RATIO, MOST_RATIO, MOST_RATIOS, SIXTEENTHS
+from sparsemean.server.epoch_forecast import Residuals, forecast
 from sparsemean.state_tree import Tree, array_in
 
-LEAST_SENT = 2  # a ratio is learnt where more of either class were sent
-LEAST_PATIENCE, MOST_PATIENCE = 2, 128
-WORTH_A_TRY = 0.6
-
-Means: TypeAlias = tuple[float, float, int]
-"""Mean square residual of U and of S, and how many nodes it is of."""
+LEAST_VALUES = 16
+"""A ratio is learnt where so many values of either class came; in a first round, of what was sent in the last one."""
 
 
 class EpochControl:
     """The ratio of the next round, and whether that round should rather begin an epoch.
 
     Any rule that goes by earlier rounds alone keeps the estimate unbiased. The ratio λ that makes the error least is
-    the root mean square residual of U over that of S. A new epoch is worth it where nodes' residuals are alike: a
-    balanced draw has the error (1/p − 1) R1 + (κ − 1) R2, going on has (1/π_c − 1) times the energy of each class.
+    the root mean square residual of U over that of S. A new epoch is worth it where nodes' residuals are alike, so that
+    a balanced draw errs less (``forecast``). While every round begins an epoch, U and S are known all the same: what a
+    node sent in the last round is what S would be, and some of it is sent again by chance (``Summary.repeats``).
     """
 
     def __init__(self, run: Run) -> None:
@@ -39,9 +36,6 @@ class EpochControl:
         self.ratio = LEAST_RATIO if given is None else round(given * SIXTEENTHS)
         self.restart = False
         self._correlation = math.nan  # R2/R1 of the last round that told
-        self._begun = 0  # rounds in a row that began an epoch
-        self._patience = LEAST_PATIENCE  # how many of them to wait before one goes on
-        self._tries = False  # whether this is the one
 
     def clocks(self, ratios: bytes) -> tuple[Clock, ...]:
         """The clock of each encoder's nodes after these ratios."""
@@ -60,32 +54,16 @@ class EpochControl:
             return
         told = self._r2_over_r1(summary, clocks)
         self._correlation = self._correlation if math.isnan(told) else told
-        means = [self._means(summary, clocks, s) for s in range(len(clocks))]
+        found = [self._residuals(summary, clocks, s) for s in range(len(clocks))]
         if settings.ratio is None:
-            self._learn_ratio(clocks, means)
+            self._learn_ratio(summary, clocks, found)
         if settings.restart:
-            self._choose(clocks, means)
+            self.restart = self._fresh_is_better(clocks, found)
+            if self.restart and settings.ratio is None and any(now.scheduled for now in clocks):
+                self.ratio = LEAST_RATIO  # until repeats tell what the next S is like
 
-    def _choose(self, clocks: Sequence[Clock], means: Sequence[Means]) -> None:
-        """Whether to begin an epoch in the next round.
-
-        Rounds that only begin epochs tell nothing of the ratio. So after some of them one goes on, where the largest
-        ratio would make the error less by far: after two, and after 16 times as many each time that it was in vain.
-        """
-        if any(now.scheduled for now in clocks):
-            self._begun, self._patience = 0, self._patience if self._tries else LEAST_PATIENCE
-            self.restart = self._fresh_is_better(clocks, means, self.ratio)
-            if self._tries and self.restart:
-                self._patience = min(16 * self._patience, MOST_PATIENCE)
-            self._tries = False
-            return
-        self._begun += 1
-        best = [(of_u, of_u * (SIXTEENTHS / MOST_RATIO) ** 2, nodes) for of_u, _, nodes in means]
-        self._tries = self._begun >= self._patience and not self._fresh_is_better(clocks, best, MOST_RATIO, WORTH_A_TRY)
-        self.restart = not self._tries and self._fresh_is_better(clocks, means, self.ratio)
-
-    def _means(self, summary: Summary, clocks: Sequence[Clock], s: int) -> Means:
-        """Mean square residual, weighted as the error is, of U and of S of an encoder's nodes; and how many came."""
+    def _residuals(self, summary: Summary, clocks: Sequence[Clock], s: int) -> Residuals:
+        """Of an encoder's nodes."""
         per_weight = _per_weight(summary)
         found, nodes, now = {}, 0, clocks[s]
         rows = later_rows(s, len(clocks))
@@ -94,39 +72,38 @@ class EpochControl:
                 found[row] = p * float(summary.class_squares[row] @ per_weight)
                 nodes += int(summary.class_nodes[who].max()) if row == who else 0
         if not nodes:
-            return math.nan, math.nan, 0
+            return Residuals(math.nan, math.nan, 0)
         if rows[0] in found:
             u, of_s = now.unscheduled, now.dim - now.unscheduled
-            return found[rows[0]] / (nodes * u), found[rows[1]] / (nodes * of_s), nodes
+            return Residuals(found[rows[0]] / (nodes * u), found[rows[1]] / (nodes * of_s), nodes)
         mean = sum(found.values()) / (nodes * now.dim)
-        return mean, mean * (SIXTEENTHS / self.ratio) ** 2, nodes  # of S, as the ratio of earlier rounds has it
+        part = _repeated(summary, s)
+        if part is None:  # as the ratio of earlier rounds has it
+            return Residuals(mean, mean * (SIXTEENTHS / self.ratio) ** 2, nodes)
+        part = min(part, 1.0)
+        return Residuals(mean * (now.dim - now.k * part) / max(now.dim - now.k, 1), mean * part, nodes)
 
-    def _learn_ratio(self, clocks: Sequence[Clock], means: Sequence[Means]) -> None:
+    def _learn_ratio(self, summary: Summary, clocks: Sequence[Clock], found: Sequence[Residuals]) -> None:
         u = s = 0.0
-        for now, (of_u, of_s, nodes) in zip(clocks, means, strict=True):
-            if nodes and now.scheduled and LEAST_SENT < now.scheduled[-1] < now.k - LEAST_SENT:
+        for number, (now, (of_u, of_s, nodes)) in enumerate(zip(clocks, found, strict=True)):
+            if now.scheduled:
+                told = nodes * min(now.scheduled[-1], now.k - now.scheduled[-1]) >= LEAST_VALUES
+            else:
+                told = _repeated(summary, number) is not None
+            if nodes and told:
                 u, s = u + nodes * of_u, s + nodes * of_s
         if u > 0 and math.isfinite(u + s):
             ratio = SIXTEENTHS * math.sqrt(u / s) if s > 0 else MOST_RATIO
             self.ratio = round(min(max(ratio, LEAST_RATIO), MOST_RATIO))
 
-    def _fresh_is_better(
-        self, clocks: Sequence[Clock], means: Sequence[Means], ratio: int, factor: float = 1.0
-    ) -> bool:
-        """Whether a balanced draw of all, its error times ``factor``, promises less than the rest of this epoch."""
+    def _fresh_is_better(self, clocks: Sequence[Clock], found: Sequence[Residuals]) -> bool:
+        """Whether balanced draws promise less than the rest of this epoch; False where R2 is not known yet."""
         fresh = going = 0.0
-        for now, (of_u, of_s, nodes) in zip(clocks, means, strict=True):
-            later = list(rest(now, ratio))
-            if not nodes or not later:  # these begin again in either case
-                continue
-            share, r1 = now.k / now.dim, nodes * (now.left * of_u + (now.dim - now.left) * of_s)
-            excess = theory.CountLaw(nodes, share, nodes).pair_excess
-            fresh += (1.0 / share - 1.0 + excess * self._correlation) * r1
-            for then in later:
-                sizes = then.unscheduled * of_u, (then.dim - then.unscheduled) * of_s
-                for size, (sent, of) in zip(sizes, then.probabilities, strict=True):
-                    going += (of / sent - 1.0) * nodes * size / len(later)
-        return factor * fresh < going  # False where R2 is not known yet
+        for now, residuals in zip(clocks, found, strict=True):
+            if residuals.nodes and now.left:  # else these begin again in either case
+                balanced, on = forecast(now, self.ratio, residuals, self._correlation)
+                fresh, going = fresh + balanced, going + on
+        return fresh < going
 
     @staticmethod
     def _r2_over_r1(summary: Summary, clocks: Sequence[Clock]) -> float:
@@ -150,15 +127,27 @@ class EpochControl:
 
     def state(self) -> Tree:
         """All of it."""
-        return np.array([self.ratio, self.restart, self._correlation, self._begun, self._patience, self._tries])
+        return np.array([self.ratio, self.restart, self._correlation])
 
     def restore(self, state: Tree, name: str) -> None:
         """Restore what ``state()`` returned, which stands under this name."""
-        ratio, restart, self._correlation, begun, patience, tries = array_in(state, name).tolist()
-        self.ratio, self.restart, self._tries = int(ratio), bool(restart), bool(tries)
-        self._begun, self._patience = int(begun), int(patience)
+        ratio, restart, self._correlation = array_in(state, name)[:3].tolist()  # there were six numbers once
+        self.ratio, self.restart = int(ratio), bool(restart)
         if not LEAST_RATIO <= self.ratio <= MOST_RATIO:
             raise ValueError("the ratio of an epoch is out of range")
+
+
+def _repeated(summary: Summary, s: int) -> float | None:
+    """Mean square residual of what an encoder's nodes sent in two rounds running over that of all they sent.
+
+    None where too little was sent twice, or nothing tells it apart.
+    """
+    per_weight = _per_weight(summary)
+    again, number, squares, sent = summary.repeats[:, s]
+    repeats, whole = float(number @ (per_weight > 0)), float(squares @ per_weight)
+    if repeats < LEAST_VALUES or not whole > 0:
+        return None
+    return float(again @ per_weight) / repeats * float(sent @ (per_weight > 0)) / whole
 
 
 def _per_weight(summary: Summary) -> Doubles:

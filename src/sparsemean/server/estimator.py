@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from sparsemean._types import Counts, Doubles, Floats
+from sparsemean._types import Counts, Doubles, Floats, Ints
 from sparsemean.decoding.decoders import Belief
 from sparsemean.decoding.epoch_error import later_rows
 from sparsemean.decoding.moment_sample import moment_sample
 from sparsemean.decoding.summary import Summary
 from sparsemean.decoding.totals import RoundTotals
 from sparsemean.kernels import Sample
+from sparsemean.kernels.sample import drawn
 from sparsemean.memory import Arrival, MemorySpec
 from sparsemean.memory.rows import InMemory, Shelf
 from sparsemean.payload import Part
 from sparsemean.run import Run
+from sparsemean.sampling.samples import sample_between
+from sparsemean.server.repeats import repeats
 
 
 class Estimator:
@@ -53,16 +56,19 @@ class Estimator:
             self._totals = RoundTotals(self._blocks, bool(shares), max(1, len(shares)), sampled, weighs, epochs)
         return self._totals
 
-    def fold(self, arrivals: Sequence[Arrival]) -> None:
+    def fold(self, arrivals: Sequence[Arrival], sent_before: Callable[[str], Sample | None]) -> None:
         """Add payloads to the totals, and hand them to the memory.
 
         How they are batched changes nothing, to the bit; where nodes have several encoders, nothing but rounding.
+        ``sent_before`` is what a node sent in the last round, where that is to be compared (``repeats``).
         """
         totals = self.totals
         batches: dict[tuple[int, int], list[tuple[Arrival, Part, Floats | None]]] = {}
         for arrival, row in zip(arrivals, self.memory.rows([arrival.node for arrival in arrivals]), strict=True):
             payload = arrival.payload
             parts, choice, slots = ((), 0, 0) if payload is None else (payload.parts, payload.choice, payload.slots)
+            if parts and (then := sent_before(arrival.node)) is not None:
+                totals.repeats[:, choice] += repeats(arrival, self.memory, self._blocks, self._within(then))
             simple = isinstance(row, np.ndarray) or row == 0.0
             if simple and len(parts) == 1 and isinstance(parts[0].where, Sample):
                 known = row if isinstance(row, np.ndarray) else None
@@ -81,6 +87,11 @@ class Estimator:
             weights = np.stack([arrival.weight for arrival in came])
             totals.add_samples(weights, sent, rows, self._class_of(choice, slots), blend, slots)
         self.memory.take(arrivals)
+
+    def _within(self, sample: Sample) -> Ints:
+        """The coordinates of a sample in the range, from its beginning on."""
+        lo, hi = self._range
+        return drawn(sample) if hi - lo == self.run.dim else sample_between(sample, lo, hi)[0] - lo
 
     def _class_of(self, choice: int, slots: int) -> int:
         """Which of ``Run.class_shares`` is that of nodes with this encoder, in a draw of so many slots or in none."""

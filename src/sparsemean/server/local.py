@@ -174,7 +174,8 @@ class LocalRounds(Rounds):
         self.roster.accepted[node] = acceptance
 
     def _fold(self) -> None:
-        self.estimator.fold([arrival for node, arrival in self._queue.items() if node in self.roster.accepted])
+        arrivals = [arrival for node, arrival in self._queue.items() if node in self.roster.accepted]
+        self.estimator.fold(arrivals, self.roster.sent_before)
         self._empty_queue()
 
     def deal(self, terms: Dealt) -> None:

@@ -12,6 +12,7 @@ from sparsemean._types import Doubles
 from sparsemean.codec import next_basis
 from sparsemean.decoding.summary import Summary
 from sparsemean.errors import ConflictingPayload, OutOfStep, TooFewNodes, WrongPlan, WrongRound
+from sparsemean.kernels import Sample
 from sparsemean.payload import Payload
 from sparsemean.results import Receipt
 from sparsemean.run import Run
@@ -19,6 +20,7 @@ from sparsemean.sampling import MAX_SLOTS, Clock, Dealt, Plan, Slots
 from sparsemean.server.common_scale import next_scale
 from sparsemean.server.epoch_control import EpochControl
 from sparsemean.server.reference import Reference
+from sparsemean.server.repeats import sent_first
 from sparsemean.server.terms import Terms
 from sparsemean.state_tree import Tree, array_in, branch, names_in
 
@@ -121,6 +123,13 @@ class Roster:
         """Learn from the open round, which is about to end, how the epoch is to go on."""
         if self._control is not None:
             self._control.learn(summary, self._open_terms().ratios)
+
+    def sent_before(self, node: str) -> Sample | None:
+        """What this node sent in the last round, where that round and the open one begin an epoch; of some nodes."""
+        last, beginning = self._closed_terms, self._control is not None and not self._open_terms().ratios
+        if not beginning or node not in self._closed or last.ratios or last.epoch != self.round - 1:
+            return None
+        return sent_first(self.run, node, last)
 
     def plan(self, node: str, round: int) -> Plan | None:
         """What a payload of this node must follow in the open round or the last one; None where there are no plans."""

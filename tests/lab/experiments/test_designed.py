@@ -15,15 +15,21 @@ from sparsemean.lab.experiments import Setting, catalogue, judge_all, run_settin
 from sparsemean.lab.experiments.catalogue import FULL, QUICK
 from sparsemean.lab.experiments.catalogue.designed import (
     APART,
+    CHANGE,
     designed_batches,
+    designed_change,
     designed_correlation,
+    designed_dither,
     designed_equal,
     designed_weather,
     designed_weights,
+    similar,
 )
 from sparsemean.lab.experiments.claims.designed import GAINS
 from sparsemean.lab.experiments.measures.correlated import correlated_vectors
+from sparsemean.lab.experiments.prepare import task_of
 from sparsemean.lab.tables import read_table
+from sparsemean.lab.tasks import abrupt_change
 
 Rows = list[dict[str, Any]]
 DESIGNED = [name for name in catalogue() if name.startswith("designed-")]
@@ -78,7 +84,7 @@ def test_the_weather_has_twelve_seeds_for_three():
 def test_both_draws_and_both_kinds_of_memory_are_compared():
     for figure in ("designed-power", "designed-weather", "designed-logistic", "designed-batches"):
         shown = {setting.scheme for setting in catalogue()[figure]}
-        assert shown >= {"rand-k", "rand-k-balanced", "rand-k-hybrid", "rand-k-balanced-hybrid"}
+        assert shown >= {"rand-k", "rand-k-balanced", "rand-k-hybrid", "rand-k-balanced-hybrid", "rand-k-epochs-hybrid"}
 
 
 def test_runs_are_shared_with_the_figures_that_have_them_already():
@@ -356,3 +362,97 @@ def test_digits_judge_no_claim_about_other_data(tmp_path, figure: str):
     write(tmp_path, figure, rounds(1e-9, 40, "digits"))
     claims = [row for row in read_table(judge_all(tmp_path)) if row["name"].startswith(("balanced-", "shrunk-"))]
     assert {row["verdict"] for row in claims} == {"not run"}
+
+
+# Epochs and dither
+
+
+def test_vectors_stay_but_for_one_round_and_have_the_wanted_correlation() -> None:
+    stream = abrupt_change(20, 4000, 5, 3, 0.5, np.random.default_rng(0))
+    changed = [not np.array_equal(a, b) for a, b in zip(stream[1:], stream[:-1], strict=True)]
+    assert changed == [False, False, True, False]
+    for vectors in (stream[0], stream[4]):
+        r1, r2 = theory.correlation(vectors)
+        assert r2 / r1 / 19 == pytest.approx(0.5, abs=0.05)
+
+
+def test_the_change_is_where_the_claim_looks_for_it() -> None:
+    setting = designed_change(QUICK, 0)[0]
+    task = task_of(setting)
+    before, after = (np.asarray(task.vectors(task.start(0), round)) for round in (CHANGE - 1, CHANGE))
+    assert not np.array_equal(before, after)
+    assert np.array_equal(before, task.vectors(task.start(0), 0))
+
+
+def test_a_common_scale_is_measured_against_each_nodes_own() -> None:
+    made = designed_dither(FULL, 0)
+    assert {(s.nodes, s.share, s.option("dim", 0)) for s in made} == {(100, None, 1000), (50, 0.2, 2000)}
+    options = (("measure", "dither"), ("dim", 100), ("correlation", 1.0))
+    rows = []
+    for common in (0, 1):
+        (row,) = run_setting(
+            Setting(
+                *("x", "dither", "1-bit", "rand-k-balanced 1-bit", None, 0, 12, "", 20),
+                options=(*options, ("common", common)),
+            )
+        )
+        rows.append(row)
+    own, common_scale = rows
+    assert number(own["nmse"]) > 10 * number(common_scale["nmse"])  # equal values: 1/s² in place of 1/s, and more
+    assert number(own["bytes_per_node"]) < 1.3 * 100 / 8
+
+
+@pytest.mark.parametrize(
+    ("claim", "figure", "good", "bad"),
+    [
+        ("epochs-power", "designed-power", (5e-11, 40, "fashion-mnist"), (0.1, 40, "fashion-mnist")),
+        ("epochs-kmeans", "designed-kmeans", (0.7, 25, "fashion-mnist"), (1.2, 25, "fashion-mnist")),
+        ("epochs-kmeans-objective", "designed-kmeans", (1.01, 25, "fashion-mnist"), (1.03, 25, "fashion-mnist")),
+        ("epochs-logistic", "designed-logistic", (1.04, 9, "cifar-10"), (1.06, 9, "cifar-10")),
+        ("epochs-batches", "designed-batches", (1.04, 9, "fashion-mnist"), (1.06, 9, "fashion-mnist")),
+    ],
+)
+def test_claims_of_epochs_flip(tmp_path: Path, claim: str, figure: str, good: Any, bad: Any) -> None:
+    for given, expected in ((good, "reproduced"), (bad, "not reproduced")):
+        rows = [{**row, "scheme": row["scheme"].replace("balanced", "epochs")} for row in rounds(*given)]
+        write(tmp_path, figure, rows)
+        assert judged(tmp_path, claim)["verdict"] == expected
+
+
+@pytest.mark.parametrize(("gain", "expected"), [(0.75, "reproduced"), (0.95, "not reproduced")])
+def test_the_claim_of_the_weather_flips(tmp_path: Path, gain: float, expected: str) -> None:
+    rows = rounds(gain, 31, "weather", ("stations",), (0.1, 0.2))
+    write(tmp_path, "designed-weather", [{**r, "scheme": r["scheme"].replace("balanced", "epochs")} for r in rows])
+    assert judged(tmp_path, "epochs-weather")["verdict"] == expected
+
+
+@pytest.mark.parametrize(
+    ("then", "later", "expected"),
+    [(5.0, 1.1, "reproduced"), (7.0, 1.1, "partly"), (5.0, 1.3, "partly"), (7.0, 1.3, "not reproduced")],
+)
+def test_the_claim_of_the_change_flips(tmp_path: Path, then: float, later: float, expected: str) -> None:
+    errors = {CHANGE: then, CHANGE + 2: later}
+    rows = [
+        {"split": similar(correlation), "share": 0.1, "scheme": scheme, "seed": seed, "round": round}
+        | {"mse": errors.get(round, 1e-9) if "epochs" in scheme else 1.0}
+        for correlation in (0.0, 0.5, 0.9)
+        for scheme in ("rand-k", "rand-k-epochs-hybrid")
+        for seed in range(2)
+        for round in range(CHANGE + 5)
+    ]
+    write(tmp_path, "designed-change", rows)
+    assert judged(tmp_path, "epochs-change")["verdict"] == expected
+
+
+@pytest.mark.parametrize(("gain", "expected"), [(1.1, "reproduced"), (0.9, "not reproduced")])
+def test_the_claim_of_the_dither_flips(tmp_path: Path, gain: float, expected: str) -> None:
+    rows = [
+        {"scheme": "rand-k-balanced 1-bit", "split": split, "nodes": nodes, "correlation": at, "seed": seed, "round": 0}
+        | {"nmse": 1.0 if split == "own scales" or nodes == 50 else 1 / (gain * wanted)}
+        for at, wanted in ((0.9, 4.0), (0.99, 12.0), (1.0, 80.0))
+        for split in ("own scales", "common scale")
+        for nodes in (100, 50)
+        for seed in range(3)
+    ]
+    write(tmp_path, "designed-dither", rows)
+    assert judged(tmp_path, "dither-gain")["verdict"] == expected

@@ -69,7 +69,7 @@ def summary(reply: object, like: Summary, accepted: Mapping[str, Acceptance], fi
 
 
 def _check_finite(found: Summary) -> None:
-    energies = np.concatenate([found.class_squares.ravel(), found.class_noise.ravel()])
+    energies = np.concatenate([each.ravel() for each in (found.class_squares, found.class_noise, found.repeats)])
     if not np.all(np.isfinite(energies) & (energies >= 0.0)):
         raise ValueError("a Summary whose sums of squares are negative or not finite")
     if not all(np.all(np.isfinite(sums)) for sums in (found.fits, found.products, found.by_count.sums[:2])):

@@ -23,7 +23,7 @@ def reproduce_command(
     out: Annotated[Path, typer.Option(help="Folder for tables, figures and page; run again to resume there.")] = Path(
         "reproduction"
     ),
-    quick: Annotated[bool, typer.Option("--quick", help="Small packaged data, about three minutes.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Small packaged data, about four minutes.")] = False,
     data_dir: Annotated[Path | None, typer.Option(help="Folder of the data sets (else SPARSEMEAN_DATA).")] = None,
     download: Annotated[bool, typer.Option("--download", help="First fetch the data sets into --data-dir.")] = False,
     seeds: Annotated[int | None, typer.Option(min=1, help="Repetitions of each setting.")] = None,

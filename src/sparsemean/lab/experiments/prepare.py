@@ -13,7 +13,7 @@ from sparsemean.errors import InvalidInput
 from sparsemean.lab import datasets
 from sparsemean.lab.datasets import Images, splits
 from sparsemean.lab.experiments.setting import EXACT, Setting
-from sparsemean.lab.tasks import KMeans, LogisticRegression, PowerIteration, Quadratic, StreamTask, Task
+from sparsemean.lab.tasks import KMeans, LogisticRegression, PowerIteration, Quadratic, StreamTask, Task, abrupt_change
 from sparsemean.schemes import Scheme, named
 
 ORACLE = "rand-k-spatial-opt"
@@ -74,7 +74,7 @@ def scheme_of(setting: Setting, k: int | tuple[int, ...], ratio: float = 0.0) ->
     return named(name, k, values=kind or str(setting.option("values", "float32")), **told)
 
 
-_TASK_OPTIONS = ("batch", "clusters", "dim", "loss_rows", "rate")
+_TASK_OPTIONS = ("batch", "change", "clusters", "correlation", "dim", "loss_rows", "rate")
 
 
 def _quadratic(setting: Setting, data_dir: str | None) -> Task[Any]:
@@ -87,6 +87,12 @@ def _stream(setting: Setting, data_dir: str | None) -> Task[Any]:
     if not isinstance(data, datasets.Stream):
         raise InvalidInput(f"{setting.data} has no rounds of its own; take a stream, such as weather")
     return StreamTask(data.vectors)
+
+
+def _change(setting: Setting, data_dir: str | None) -> Task[Any]:
+    dim, change = int(setting.option("dim", 1000)), int(setting.option("change", setting.rounds // 2))
+    correlation, rng = float(setting.option("correlation", 0.0)), np.random.default_rng(setting.seed)
+    return StreamTask(abrupt_change(setting.nodes, dim, setting.rounds, change, correlation, rng))
 
 
 def _power_iteration(setting: Setting, data_dir: str | None) -> Task[Any]:
@@ -116,6 +122,7 @@ def _logistic(setting: Setting, data_dir: str | None) -> Task[Any]:
 _MAKERS: dict[str, Callable[[Setting, str | None], Task[Any]]] = {
     "quadratic": _quadratic,
     "stream": _stream,
+    "abrupt-change": _change,
     "power-iteration": _power_iteration,
     "kmeans": _kmeans,
     "logistic": _logistic,

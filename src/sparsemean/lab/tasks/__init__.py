@@ -8,7 +8,7 @@ from .logistic import LogisticRegression
 from .node_rows import NodeRows
 from .power_iteration import PowerIteration
 from .quadratic import Quadratic
-from .stream import StreamTask
+from .stream import StreamTask, abrupt_change
 
 __all__ = [
     "KMeans",
@@ -18,4 +18,5 @@ __all__ = [
     "Quadratic",
     "StreamTask",
     "Task",
+    "abrupt_change",
 ]

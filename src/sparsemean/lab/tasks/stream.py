@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +19,24 @@ class StreamState:
 
     rounds: int
     estimate: Doubles
+
+
+def abrupt_change(
+    nodes: int, dim: int, rounds: int, change: int, correlation: float, rng: np.random.Generator
+) -> Doubles:
+    """Gaussian vectors that stay as they are, and are all replaced by others in round ``change``: a stream.
+
+    Every two of a round have this ``correlation``, (R2/R1)/(n − 1) on average.
+
+    >>> abrupt_change(4, 3, 5, 2, 1.0, np.random.default_rng(0)).shape
+    (5, 4, 3)
+    """
+    before, after = (
+        math.sqrt(correlation) * rng.normal(size=dim) + math.sqrt(1.0 - correlation) * rng.normal(size=(nodes, dim))
+        for _ in range(2)
+    )
+    stream: Doubles = np.stack([before] * change + [after] * (rounds - change))
+    return stream
 
 
 class StreamTask(Task[StreamState]):

@@ -146,13 +146,14 @@ def test_the_best_is_named_with_how_much_better_it_is():
 def test_designed_draws_are_compared_with_what_they_change():
     """With the hybrid memory of independent draws, over all rounds where the end says little."""
     levels = {"rand-k": (8.0, 8.0), "rand-k-hybrid": (6.0, 2.0), "rand-k-balanced-hybrid": (1.0, 3.0)}
+    levels |= {"rand-k-epochs-hybrid": (3.0, 3.0)}
     rows = [
         {"scheme": name, "round": t, "mse": value, "objective": 1.0}
         for name, values in levels.items()
         for t, value in enumerate(values)
     ]
     assert composed("designed-kmeans", rows).takeaway == (
-        "Balanced draws, hybrid memory: 0.17 times the error of Hybrid memory in the first round, 1.5 times at the end."
+        "Epochs, hybrid memory: 0.5 times the error of Hybrid memory in the first round, 1.5 times at the end."
     )
     assert composed("designed-weather", rows).takeaway == (
         "Lowest error on average over the rounds: Balanced draws, hybrid memory (2 times below Hybrid memory)."

@@ -19,7 +19,8 @@ FREQUENT = (
 )
 BALANCED = ("rand-k-balanced", "rand-k-balanced-hybrid")
 BESIDE = ("exact", "rand-k", "rand-k-spatial-opt", "rand-k-spatial-adaptive-unbiased", "rand-k-hybrid")
-"""Those that stand beside balanced draws in the figures of designed draws."""
+"""Those that stand beside designed draws in their figures."""
+EPOCHS = "rand-k-epochs-hybrid"
 # Machado, Oliveira and Fernandes (2009), severity 1; rows of matrices for linear RGB.
 EYES: dict[str, list[float]] = {
     "normal": [1, 0, 0, 0, 1, 0, 0, 0, 1],
@@ -81,10 +82,11 @@ def apart(eyes: str, theme: str, one: str, other: str) -> float:
 
 @pytest.mark.parametrize("eyes", EYES)
 @pytest.mark.parametrize("theme", GROUNDS)
-def test_balanced_draws_differ_from_what_stands_beside_them(theme, eyes):
-    pairs = [*itertools.product(BALANCED, BESIDE), BALANCED]
+def test_designed_draws_differ_from_what_stands_beside_them(theme, eyes):
+    designed = (*BALANCED, EPOCHS)
+    pairs = [*itertools.product(designed, BESIDE), *itertools.combinations(designed, 2)]
     assert not {pair: distance for pair in pairs if (distance := apart(eyes, theme, *pair)) < 0.1}
-    rest = itertools.product(BALANCED, FREQUENT)
+    rest = itertools.product(designed, FREQUENT)
     assert not {pair: distance for pair in rest if (distance := apart(eyes, theme, *pair)) < 0.05}
 
 

@@ -53,6 +53,8 @@ FIGURES: dict[str, Callable[[ExperimentSize, int], list[Setting]]] = {
     "designed-weather": designed.designed_weather,
     "designed-logistic": designed.designed_logistic,
     "designed-batches": designed.designed_batches,
+    "designed-change": designed.designed_change,
+    "designed-dither": designed.designed_dither,
 }
 """Each takes a size and a seed."""
 

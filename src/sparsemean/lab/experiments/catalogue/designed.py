@@ -1,4 +1,4 @@
-"""Designed draws: the coordinates of the nodes balanced against each other instead of drawn independently."""
+"""Designed draws: coordinates balanced over nodes or without replacement over rounds, and dither shared out."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from sparsemean.lab.experiments.catalogue.schemes import (
     BALANCED_HYBRID,
     BALANCED_RATIO,
     BALANCED_SHRUNK,
+    EPOCHS_HYBRID,
     HYBRID,
     OPT,
     PLAIN,
@@ -31,6 +32,14 @@ WEIGHTED_NODES, WEIGHTED_APART, SPREAD = 30, (0.1, 0.01), 1.0
 """n, 1 − (R2/R1)/(n − 1) and the σ of lognormal weights."""
 EQUAL_WEIGHTS, ONE_K, IN_PROPORTION = "equal weights", "unequal weights", "unequal weights, k in proportion"
 BATCH, RATE = 32, 0.1
+CHANGE_NODES, CHANGE_DIM, CHANGE_ROUNDS, CHANGE = 30, 1000, 60, 30
+"""n, d, rounds and, counted from 0, the round in which all vectors change."""
+CHANGED_ALIKE = (0.0, 0.5, 0.9)
+DITHER_ALIKE = (0.0, 0.5, 0.9, 0.99, 1.0)
+"""(R2/R1)/(n − 1)."""
+DITHER_SIZES = ((100, 1000, None), (50, 2000, 0.2))
+"""n, d and k/d; None where all is sent."""
+OWN_SCALES, COMMON_SCALE = "own scales", "common scale"
 _NODES, _DIM = 10, 4000
 
 
@@ -92,7 +101,7 @@ def designed_weights(size: ExperimentSize, seed: int) -> list[Setting]:
 
 def designed_power(size: ExperimentSize, seed: int) -> list[Setting]:
     """Power iteration: each draw without a memory and with the hybrid one."""
-    schemes = (PLAIN, UNBIASED, BALANCED, HYBRID, BALANCED_HYBRID)
+    schemes = (PLAIN, UNBIASED, BALANCED, HYBRID, BALANCED_HYBRID, EPOCHS_HYBRID)
     return [
         power_setting(size, seed, scheme, share, split, "designed-power")
         for split in SPLITS
@@ -106,7 +115,7 @@ def designed_kmeans(size: ExperimentSize, seed: int) -> list[Setting]:
         kmeans_setting(size, seed, scheme, share, split, "designed-kmeans")
         for split in SPLITS
         for share in size.beyond_shares[:2]
-        for scheme in (HYBRID, BALANCED_HYBRID)
+        for scheme in (HYBRID, BALANCED_HYBRID, EPOCHS_HYBRID)
     ]
 
 
@@ -117,13 +126,13 @@ def designed_weather(size: ExperimentSize, seed: int) -> list[Setting]:
         Setting("designed-weather", "stream", "weather", scheme, share, own, 31, "stations", STATIONS)
         for own in seeds
         for share in (0.1, 0.2)
-        for scheme in (PLAIN, BALANCED, HYBRID, BALANCED_HYBRID, SHRUNK, BALANCED_SHRUNK)
+        for scheme in (PLAIN, BALANCED, HYBRID, BALANCED_HYBRID, EPOCHS_HYBRID, SHRUNK, BALANCED_SHRUNK)
     ]
 
 
 def designed_logistic(size: ExperimentSize, seed: int) -> list[Setting]:
     """Gradients of nodes that disagree, R2 < 0, where balance has nothing to gain."""
-    schemes = (PLAIN, BALANCED, HYBRID, BALANCED_HYBRID)
+    schemes = (PLAIN, BALANCED, HYBRID, BALANCED_HYBRID, EPOCHS_HYBRID)
     compared = [(EXACT, None), *((scheme, 0.01) for scheme in schemes)]
     return [logistic_setting(size, seed, scheme, share, "designed-logistic") for scheme, share in compared]
 
@@ -134,7 +143,7 @@ def designed_batches(size: ExperimentSize, seed: int) -> list[Setting]:
     Shrunk ones show why these are not for training.
     """
     options = (("rate", RATE), ("loss_rows", size.loss_rows), ("batch", BATCH))
-    schemes = (PLAIN, BALANCED, HYBRID, BALANCED_HYBRID, SHRUNK)
+    schemes = (PLAIN, BALANCED, HYBRID, BALANCED_HYBRID, EPOCHS_HYBRID, SHRUNK)
     return [
         replace(
             logistic_setting(size, seed, scheme, share, "designed-batches"),
@@ -143,4 +152,41 @@ def designed_batches(size: ExperimentSize, seed: int) -> list[Setting]:
             options=options,
         )
         for scheme, share in ((EXACT, None), *((scheme, 0.1) for scheme in schemes))
+    ]
+
+
+def designed_change(size: ExperimentSize, seed: int) -> list[Setting]:
+    """Vectors that have come to rest and then all change at once, which is what a memory is least prepared for."""
+    options = (("dim", CHANGE_DIM), ("change", CHANGE))
+    return [
+        Setting(
+            *("designed-change", "abrupt-change", "normal", scheme, 0.1, seed, CHANGE_ROUNDS, similar(correlation)),
+            nodes=CHANGE_NODES,
+            options=(*options, ("correlation", correlation)),
+        )
+        for correlation in CHANGED_ALIKE
+        for scheme in (PLAIN, HYBRID, BALANCED_HYBRID, EPOCHS_HYBRID)
+    ]
+
+
+def similar(correlation: float) -> str:
+    """How alike nodes are, as the table's ``split`` tells it.
+
+    >>> similar(0.5)
+    '(R2/R1)/(n − 1) = 0.5'
+    """
+    return f"(R2/R1)/(n − 1) = {correlation:g}"
+
+
+def designed_dither(size: ExperimentSize, seed: int) -> list[Setting]:
+    """Few-bit values of a balanced draw, rounded by each node's own scale or by a common one."""
+    return [
+        Setting(
+            *("designed-dither", "dither", kind, f"{BALANCED} {kind}", share, seed, 12, split, nodes),
+            options=(("measure", "dither"), ("dim", dim), ("correlation", correlation), ("common", common)),
+        )
+        for kind in size.dithered
+        for nodes, dim, share in DITHER_SIZES
+        for correlation in DITHER_ALIKE
+        for common, split in enumerate((OWN_SCALES, COMMON_SCALE))
     ]

@@ -7,6 +7,7 @@ TEMPORAL, SHARED = "rand-k-temporal", "rand-k-temporal-shared"
 ADAPTIVE, STABLE, HYBRID = "rand-k-spatial-adaptive", "rand-k-temporal-shared-stable", "rand-k-hybrid"
 UNBIASED, BALANCED, BALANCED_HYBRID = "rand-k-spatial-adaptive-unbiased", "rand-k-balanced", "rand-k-balanced-hybrid"
 RATIO, BALANCED_RATIO = "rand-k-ratio", "rand-k-balanced-ratio"
+EPOCHS_HYBRID = "rand-k-epochs-hybrid"
 SHRUNK, BALANCED_SHRUNK = "rand-k-hybrid-shrunk", "rand-k-balanced-hybrid-shrunk"
 
 BASELINES = ("rand-k", "wangni", "induced")

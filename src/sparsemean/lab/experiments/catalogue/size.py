@@ -28,6 +28,8 @@ class ExperimentSize:
     """Of the nearly equal Gaussian vectors."""
     designed_trials: int
     """Single rounds of each setting of correlated vectors."""
+    dithered: tuple[str, ...]
+    """Kinds of values whose dither senders share out."""
     weather_runs: int
     """Runs of the weather for each seed, where designed draws are compared."""
     grid_trials: int
@@ -48,6 +50,7 @@ FULL = ExperimentSize(
     beyond_shares=(0.05, 0.1, 0.2),
     correlated_dim=65536,
     designed_trials=200,
+    dithered=("1-bit", "2-bit", "int4", "int8"),
     weather_runs=4,
     grid_trials=1000,
     theory_trials=1000,
@@ -67,6 +70,7 @@ QUICK = ExperimentSize(
     beyond_shares=(0.1,),
     correlated_dim=4096,
     designed_trials=25,
+    dithered=("1-bit",),
     weather_runs=1,
     grid_trials=1000,
     theory_trials=120,

@@ -11,6 +11,7 @@ from sparsemean.lab.experiments.claims import (
     case_study,
     correlation,
     designed,
+    epochs,
     evaluation,
     introduction,
     simulation,
@@ -35,6 +36,7 @@ CLAIMS: tuple[Claim, ...] = (
     *appendix_d.CLAIMS,
     *beyond.CLAIMS,
     *designed.CLAIMS,
+    *epochs.CLAIMS,
 )
 """About in the paper's order, then our own."""
 

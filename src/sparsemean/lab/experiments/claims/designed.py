@@ -28,9 +28,18 @@ from sparsemean.lab.experiments.catalogue.schemes import (
 from sparsemean.lab.experiments.claims.beyond import COLOUR, IMAGES, at
 from sparsemean.lab.experiments.claims.check import Check, of_number, of_values
 from sparsemean.lab.experiments.claims.claim import Claim
+from sparsemean.lab.experiments.claims.draw_checks import (
+    LAST,
+    PLACE,
+    SEEDS,
+    accuracy,
+    in_round,
+    kmeans,
+    over_hybrid,
+    weather,
+)
 from sparsemean.lab.experiments.claims.evidence import (
     Line,
-    Summary,
     Tables,
     Where,
     compared,
@@ -38,15 +47,11 @@ from sparsemean.lab.experiments.claims.evidence import (
     first,
     late,
     overall,
-    told,
 )
 
-PLACE = "Designed draws"
 GAINS = {1.0: 0.99, 0.5: 1.7, 0.1: 6.4, 0.03: 19.0, 0.01: 55.0}
 """1 − (R2/R1)/(n − 1) → how many times lower than Opt's the error should be, n = 10 and p = 0.1."""
 FIRST_ROUND = {"iid": 8e-4, "non-iid": 1.6e-2}
-LAST = 25  # round of K-means
-SEEDS = 12  # of the weather
 
 
 def _against_opt(tables: Tables, split: str, share: float, limits: dict[float, float]) -> list[Check]:
@@ -109,62 +114,6 @@ def _weights(tables: Tables, schemes: tuple[str, ...], split: str, limit: float)
             own = tables.per_seed("designed-weights", "mse", first, scheme=scheme, split=split, apart=apart)
             if found := factors(own, equal):
                 checks.append(of_values(f"apart={apart}: error of {scheme}, {split}, over equal", found, "<", limit))
-    return checks
-
-
-def _power(tables: Tables, round: int, limits: dict[str, float]) -> list[Check]:
-    checks = []
-    for split, limit in limits.items():
-        pick: Where = {"data": IMAGES, "split": split, "share": 0.1, "scheme": BALANCED_HYBRID}
-        found = list(tables.per_seed("designed-power", "mse", at(round), **pick).values())
-        if found:
-            checks.append(of_values(f"{split}: error of {BALANCED_HYBRID} in round {round}", found, "<", limit))
-    return checks
-
-
-def _over_hybrid(
-    tables: Tables,
-    figure: str,
-    limit: float,
-    summary: Summary,
-    column: str = "mse",
-    relation: str = "<",
-    **where: str | float,
-) -> list[Check]:
-    """Balanced draws with the hybrid memory over independent ones with it, in every panel."""
-    panels = tables.panels(figure, **where)
-    return compared(tables, figure, column, [BALANCED_HYBRID], [HYBRID], panels, limit, relation, summary)
-
-
-def _kmeans(tables: Tables) -> list[Check]:
-    """Nowhere clearly worse, and in most settings at most 0.8 times the error, in geometric means over seeds."""
-    worst = _over_hybrid(tables, "designed-kmeans", 1.05, at(LAST), data=IMAGES)
-    better = sum(check.value <= 0.8 for check in worst)
-    most = of_number(f"settings of {len(worst)} with at most 0.8 times the error", better, ">", len(worst) / 2)
-    return [*worst, most] if worst else []
-
-
-def _weather(tables: Tables, limits: dict[float, float]) -> list[Check]:
-    """From so many seeds on, because a month is short."""
-    if len(tables.per_seed("designed-weather", "nmse", first, scheme=BALANCED_HYBRID)) < SEEDS:
-        return []
-    return [
-        check
-        for share, limit in limits.items()
-        for check in _over_hybrid(tables, "designed-weather", 1 / limit, overall, "nmse", share=share)
-    ]
-
-
-def _accuracy(
-    tables: Tables, figure: str, data: str, scheme: str = BALANCED_HYBRID, relation: str = ">", limit: float = -0.01
-) -> list[Check]:
-    """Test accuracy over the last rounds, less that of the hybrid memory with independent draws."""
-    checks = []
-    for panel in tables.panels(figure, data=data):
-        own, other = (tables.per_seed(figure, "test_accuracy", late, scheme=each, **panel) for each in (scheme, HYBRID))
-        gained = [own[seed] - other[seed] for seed in own if seed in other]
-        if gained:
-            checks.append(of_values(f"{figure} {told(panel)}: test accuracy gained", gained, relation, limit))
     return checks
 
 
@@ -237,15 +186,15 @@ CLAIMS = (
         "balanced-first-round",
         PLACE,
         "Power iteration, k = 0.1d, round 1: balanced draws are at 8e-4 or below IID, at 1.6e-2 or below non-IID.",
-        lambda tables: _power(tables, 1, FIRST_ROUND),
+        lambda tables: in_round(tables, BALANCED_HYBRID, 1, FIRST_ROUND),
     ),
     Claim(
         "balanced-later",
         PLACE,
         "Power iteration, last quarter of the rounds: with the hybrid memory the draw makes less than 10 % difference.",
         lambda tables: [
-            *_over_hybrid(tables, "designed-power", 1.1, late, data=IMAGES),
-            *_over_hybrid(tables, "designed-power", 0.9, late, relation=">", data=IMAGES),
+            *over_hybrid(tables, BALANCED_HYBRID, "designed-power", 1.1, late, data=IMAGES),
+            *over_hybrid(tables, BALANCED_HYBRID, "designed-power", 0.9, late, relation=">", data=IMAGES),
         ],
         "What balance spreads evenly is what nodes have in common, and that the memory expects by then.",
     ),
@@ -254,20 +203,22 @@ CLAIMS = (
         PLACE,
         "K-means at round 25, both splits, k = 0.05d and 0.1d: balanced draws with the hybrid memory have at most 0.8 "
         "times the error of independent ones in most settings, and nowhere more than 1.05 times.",
-        _kmeans,
+        lambda tables: kmeans(tables, BALANCED_HYBRID),
     ),
     Claim(
         "balanced-kmeans-objective",
         PLACE,
         "The same: the objective is better or within 2 %.",
-        lambda tables: _over_hybrid(tables, "designed-kmeans", 1.02, at(LAST), "objective", data=IMAGES),
+        lambda tables: over_hybrid(
+            tables, BALANCED_HYBRID, "designed-kmeans", 1.02, at(LAST), "objective", data=IMAGES
+        ),
     ),
     Claim(
         "balanced-weather",
         PLACE,
         "Weather, k = 9 and 18 of 89, mean over the month: balanced draws with the hybrid memory have 1.3 and 1.1 "
         "times less error than independent ones.",
-        lambda tables: _weather(tables, {0.1: 1.3, 0.2: 1.1}),
+        lambda tables: weather(tables, BALANCED_HYBRID, {0.1: 1.3, 0.2: 1.1}),
         f"Judged from {SEEDS} seeds on.",
     ),
     Claim(
@@ -276,8 +227,8 @@ CLAIMS = (
         "CIFAR-10 logistic regression, where R2 < 0: with the hybrid memory, balanced draws have at most 1.05 times "
         "the error of independent ones, and lose less than one percent point of accuracy.",
         lambda tables: [
-            *_over_hybrid(tables, "designed-logistic", 1.05, overall, data=COLOUR),
-            *_accuracy(tables, "designed-logistic", COLOUR),
+            *over_hybrid(tables, BALANCED_HYBRID, "designed-logistic", 1.05, overall, data=COLOUR),
+            *accuracy(tables, BALANCED_HYBRID, "designed-logistic", COLOUR),
         ],
     ),
     Claim(
@@ -285,8 +236,8 @@ CLAIMS = (
         PLACE,
         "Stochastic gradients, batches of 32: the same.",
         lambda tables: [
-            *_over_hybrid(tables, "designed-batches", 1.05, overall, data=IMAGES),
-            *_accuracy(tables, "designed-batches", IMAGES),
+            *over_hybrid(tables, BALANCED_HYBRID, "designed-batches", 1.05, overall, data=IMAGES),
+            *accuracy(tables, BALANCED_HYBRID, "designed-batches", IMAGES),
         ],
     ),
     Claim(
@@ -307,7 +258,7 @@ CLAIMS = (
                 *(tables, "designed-batches", "mse", [SHRUNK], [HYBRID]),
                 *(tables.panels("designed-batches", data=IMAGES), 0.5, "<", overall),
             ),
-            *_accuracy(tables, "designed-batches", IMAGES, SHRUNK, "<", -0.02),
+            *accuracy(tables, SHRUNK, "designed-batches", IMAGES, "<", -0.02),
         ],
         "A biased gradient is too short in the directions that the memory has not learnt.",
     ),

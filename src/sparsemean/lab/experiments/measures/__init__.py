@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from sparsemean.lab.experiments import theory_table
-from sparsemean.lab.experiments.measures import correlated, first_round, ratio_grid, rounds
+from sparsemean.lab.experiments.measures import correlated, dither, first_round, ratio_grid, rounds
 from sparsemean.lab.experiments.setting import Setting
 from sparsemean.lab.tables import TableRow
 
 MEASURES: dict[str, Callable[[Setting, str | None], list[TableRow]]] = {
     "alike": correlated.measure,
     "alike-means": correlated.averaged,
+    "dither": dither.measure,
     "first-round": first_round.measure,
     "ratio-grid": ratio_grid.measure,
     "rounds": rounds.measure,

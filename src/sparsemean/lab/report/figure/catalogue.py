@@ -205,11 +205,12 @@ SPECS: dict[str, Spec] = {
     ),
     "designed-power": Spec(
         "Designed draws: power iteration",
-        "Look at the first round, where no memory helps yet; later the hybrid memory expects what is similar, and the "
-        f"draw hardly matters any more. {BANDS}",
+        "Balance over nodes matters in the first round, where no memory helps yet; later the hybrid memory expects "
+        "what is similar. Epochs, in which each node sends every coordinate before it repeats one, go on from there: "
+        f"the server knows least of what has waited longest. {BANDS}",
         (EIGENVECTOR, ERROR),
         baseline="rand-k-hybrid",
-        ours="rand-k-balanced-hybrid",
+        ours="rand-k-epochs-hybrid",
         short="designed: power",
     ),
     "designed-kmeans": Spec(
@@ -217,7 +218,7 @@ SPECS: dict[str, Spec] = {
         f"Ten centres as blocks, each with the weights of its cluster's sizes. {BANDS}",
         (CLUSTERS, ERROR),
         baseline="rand-k-hybrid",
-        ours="rand-k-balanced-hybrid",
+        ours="rand-k-epochs-hybrid",
         short="designed: K-means",
     ),
     "designed-weather": Spec(
@@ -227,6 +228,31 @@ SPECS: dict[str, Spec] = {
         baseline="rand-k-hybrid",
         all_rounds=True,
         short="designed: weather",
+    ),
+    "designed-change": Spec(
+        "Designed draws: all vectors change at once",
+        "30 nodes whose vectors have come to rest and are all replaced in the same round. Epochs know them exactly by "
+        "then, and have to notice that they know nothing any more. The more alike the new vectors are, the longer "
+        f"balanced draws are better than going on with an epoch. {BANDS}",
+        (ERROR,),
+        baseline="rand-k",
+        all_rounds=True,
+        short="designed: change",
+    ),
+    "designed-dither": Spec(
+        "Designed draws: few-bit values with a common scale",
+        "Gaussian vectors, new in every round; all is sent, or a fifth. With a common scale the senders of a "
+        "coordinate share out the dither, so that the noise of nodes with equal values cancels as on a finer grid. "
+        f"{BANDS}",
+        (Quantity(("nmse",), "error relative to ‖mean‖²", log=True),),
+        x="correlation",
+        x_label="(R2/R1)/(n − 1)",
+        series="split",
+        no_panels=("share",),
+        baseline="own scales",
+        ours="common scale",
+        own_scales=True,
+        short="designed: dither",
     ),
     "designed-logistic": Spec(
         "Designed draws: logistic regression, where nodes disagree",

@@ -26,7 +26,7 @@ REFERENCES = ("exact", "exact-mean", "identity", "lag")
 """Those that send whole vectors: drawn in every panel, never ranked, and no axis is stretched for their tiny errors."""
 
 # The colours of the nine most frequent were chosen by search: at least 9 apart (OKLab × 100) for normal, protan,
-# deutan and tritan eyes, with a contrast of 3.2 or more to the ground. Those of balanced draws are 10 apart from all
+# deutan and tritan eyes, with a contrast of 3.2 or more to the ground. Those of designed draws are 10 apart from all
 # that stand beside them in the figures of designed draws, and 5 from the other frequent ones.
 _LISTED = {
     "exact": Style("Exact mean", "#111827", "#f3f4f6", "none", "dash"),
@@ -50,7 +50,7 @@ _LISTED = {
     "rand-k-hybrid": Style("Hybrid memory", "#3b1369", "#7b4ae4", "hexagon"),
     "rand-k-balanced": Style("Balanced draws", "#28a000", "#a8e000", "pentagon"),
     "rand-k-balanced-hybrid": Style("Balanced draws, hybrid memory", "#9000e8", "#e860ff", "pentagon-open"),
-    "rand-k-epochs-hybrid": Style("Epochs, hybrid memory", "#0e7490", "#67e8f9", "star"),
+    "rand-k-epochs-hybrid": Style("Epochs, hybrid memory", "#b80018", "#f06018", "star"),
     "rand-k-hybrid-shrunk": Style("Hybrid memory, shrunk", "#3b1369", "#7b4ae4", "hexagon-open", "dot"),
     "rand-k-balanced-hybrid-shrunk": Style(
         "Balanced draws, hybrid memory, shrunk", "#9000e8", "#e860ff", "hexagon-open", "dot"
@@ -68,6 +68,8 @@ _LISTED = {
     "iid": Style("IID", "#0d2ab3", "#6592ec", "circle"),
     "non-iid": Style("non-IID", "#d97419", "#fd983e", "square", "dash"),
     "stations": Style("Stations", "#00705e", "#8ff8ef", "diamond", "dot"),
+    "own scales": Style("Own scales", "#bc3999", "#ac418e", "square", "dash"),
+    "common scale": Style("Common scale", "#00705e", "#8ff8ef", "circle"),
     "numpy": Style("NumPy", "#908e85", "#9b9694", "square"),
     "tuned numpy": Style("tuned NumPy", "#bc3999", "#ac418e", "circle", "dash"),
     "bincount": Style("bincount", "#685000", "#f8d88e", "diamond"),
