@@ -28,7 +28,7 @@ class Tiles(NamedTuple):
     Attributes
     ----------
     starts : (tiles + 1,) array
-        Where the values of each tile begin, and how many there are. All but the last begin a multiple of 2,048 apart.
+        Where the values of each tile begin, always at a multiple of 2,048; and how many there are.
     finer : (tiles,) array
         How many values of the tile, the first of them, have a bit more than ``width``; a multiple of 8.
     begins : (tiles + 1,) array
