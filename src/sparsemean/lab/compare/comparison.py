@@ -114,5 +114,9 @@ def entries_within(
         else:
             fitting.append(Entry(name, scheme, budget))
     if left_out and {entry.name.partition(" ")[0] for entry in fitting} <= set(SIZELESS):
-        raise InvalidInput("the budget is too small for every scheme: a payload has a header of 64 bytes and one value")
+        largest = max(budget.bytes or 0 for _, budget in left_out)
+        raise InvalidInput(
+            f"a budget of {largest} bytes is too small for every scheme: "
+            "a payload has a header of 64 bytes and one value"
+        )
     return fitting, left_out

@@ -1,0 +1,142 @@
+"""``sparsemean frontier``: which error for how many bytes, by which scheme?"""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from sparsemean.errors import InvalidInput
+from sparsemean.lab.cli.output import plain, print_json, print_table, yes
+from sparsemean.lab.cli.progress import STOPPED, progress_bar
+from sparsemean.lab.cli.sizes import bytes_of
+from sparsemean.lab.cli.vectors import (
+    Header,
+    Rounds,
+    Schemes,
+    Seeds,
+    Source,
+    Values,
+    Weights,
+    kinds_of,
+    schemes_of,
+    vectors_of,
+    weights_of,
+)
+from sparsemean.lab.compare import GivenVectors
+from sparsemean.lab.frontier import Frontier, KeptPoints, Point, Sweep, trade
+from sparsemean.lab.frontier.page import write_page
+
+COLUMNS = ["scheme and values", "bytes", "k", "NMSE ± se", "unbiased"]
+
+
+def frontier_command(
+    source: Source = "weather",
+    budgets: Annotated[
+        str | None,
+        typer.Option(
+            help="Bytes per node and round, header included, with commas: 100,200,1KB,4KB. Default: six, from a few "
+            "values to the dense float32 mean."
+        ),
+    ] = None,
+    rounds: Rounds = None,
+    schemes: Schemes = None,
+    values: Values = "float32,int8",
+    weights: Weights = None,
+    seeds: Seeds = 3,
+    keep: Annotated[
+        Path | None, typer.Option(help="Folder that keeps finished points; run again to go on there.")
+    ] = None,
+    report: Annotated[Path | None, typer.Option(help="Write a page with the figure here.")] = None,
+    header: Header = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Error against bytes: play every scheme within several byte budgets, and show which no other beats.
+
+    The front of unbiased schemes is the main one; that of all schemes has biased ones on it too. Schemes that diverge,
+    or are told what nobody knows, are on neither. The dense means in float32, float16 and int8 are always among the
+    points. Stop it with Ctrl-C: what is finished is shown, and with --keep the next run goes on from there.
+    """
+    if report is not None and report.is_dir():
+        raise InvalidInput(f"{report} is a folder; name a file in it")
+    vectors, origin, note = vectors_of(source, header)
+    given = GivenVectors(vectors[:rounds], weights_of(weights))
+    limits = [bytes_of(text) for text in budgets.split(",")] if budgets else []
+    sweep = Sweep(given, limits, schemes_of(schemes), kinds_of(values), seeds)
+    kept = KeptPoints(keep, given, seeds) if keep else None
+    found = _swept(sweep, kept)
+    if report is not None and found.points:
+        write_page(found, report, origin, note, shlex.join(["sparsemean", *sys.argv[1:]]))
+    if as_json:
+        print_json({**found.to_json(), "trade": trade(found), "source": origin, **({"note": note} if note else {})})
+    else:
+        _show(found, origin, note)
+        if report is not None and found.points:
+            Console().print(f"Report: {plain(str(report.resolve()))}", soft_wrap=True, markup=False)
+    if not found.complete:
+        remedy = "run the same again to go on" if keep else "--keep FOLDER would have kept it for the next run"
+        Console(stderr=True).print(f"stopped before the end; {remedy}", highlight=False, markup=False)
+        raise typer.Exit(STOPPED)
+
+
+def _swept(sweep: Sweep, kept: KeptPoints | None) -> Frontier:
+    """All points, or those that were finished when somebody stopped it."""
+    points: list[Point] = []
+    with progress_bar() as bar:
+        task = bar.add_task("finding k")
+        try:
+            for point in sweep.points(kept, progress=lambda done, total: bar.update(task, completed=done, total=total)):
+                points.append(point)
+                bar.update(task, description=f"{point.scheme}, {point.bytes_per_node:.0f} bytes")
+        except KeyboardInterrupt:
+            return replace(sweep.frontier(points), complete=False)
+    return sweep.frontier(points)
+
+
+def _show(found: Frontier, source: str, note: str) -> None:
+    console = Console()
+
+    def tell(text: str, style: str = "") -> None:
+        console.print(text, style=style, highlight=False, markup=False)
+
+    tell(
+        f"{found.nodes} nodes, {found.dim} coordinates, {found.rounds} rounds, {found.seeds} seeds; "
+        f"{len(found.points)} points: whole vectors, and at most {', '.join(map(str, found.budgets))} bytes a node."
+    )
+    main, of_all = found.unbiased_front, found.front
+    shown = sorted({*main, *of_all}, key=lambda point: (point.bytes_per_node, -point.nmse, found.points.index(point)))
+    rows = _rows(shown, found)
+    print_table(COLUMNS, [cells for cells, _ in rows], wrap=True)
+    for cells, same in rows:
+        if same:
+            tell(f"As good as {cells[0]}: {', '.join(same)}.")
+    tell(
+        f"{len(main)} points are on the front of unbiased schemes, {len(of_all)} on the front of all. "
+        f"Answering 0 has an error of {found.zero_error:.3g}."
+    )
+    if found.left_out:
+        tell(f"Too large for every budget: {', '.join(found.left_out)}.")
+    tell(trade(found), "bold")
+    if note:
+        console.print(f"Note: {plain(note)}.", highlight=False, markup=False, soft_wrap=True)
+    console.print(f"Data: {plain(source)}", style="dim", highlight=False, markup=False, soft_wrap=True)
+
+
+def _rows(points: Sequence[Point], found: Frontier) -> list[tuple[list[str], list[str]]]:
+    """Cells of each point, and the names of the points that have the same cells but for the name."""
+    rows: dict[tuple[str, ...], tuple[list[str], list[str]]] = {}
+    for point in points:
+        spread = f" ± {point.nmse_se:.0e}" if point.nmse_se == point.nmse_se else ""
+        size = "all" if point.k == found.dim else str(point.k)
+        useless = " useless" if point.nmse >= found.zero_error else ""
+        cells = [f"{point.bytes_per_node:.0f}", size, f"{point.nmse:.3g}{spread}{useless}", yes(point.unbiased)]
+        row = rows.setdefault(tuple(cells), ([point.scheme, *cells], []))
+        if row[0][0] != point.scheme:
+            row[1].append(point.scheme)
+    return list(rows.values())
