@@ -10,22 +10,10 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from sparsemean.lab.cli import inputs
 from sparsemean.lab.cli.output import plain, print_json, print_table, yes
 from sparsemean.lab.cli.progress import progress_bar
 from sparsemean.lab.cli.sizes import bytes_of, share_of
-from sparsemean.lab.cli.vectors import (
-    Header,
-    Rounds,
-    Schemes,
-    Seeds,
-    Source,
-    Values,
-    Weights,
-    kinds_of,
-    schemes_of,
-    vectors_of,
-    weights_of,
-)
 from sparsemean.lab.compare import Budget, Comparison, advice, compare
 from sparsemean.lab.compare.advice import percent
 from sparsemean.lab.numbers import terminal_number
@@ -36,29 +24,29 @@ COLUMNS = ["scheme", "bytes", "NMSE", "±", "exact", "server's own", "unbiased",
 
 
 def compare_command(
-    source: Source = "weather",
+    source: inputs.Source = "weather",
     share: Annotated[
         str | None, typer.Option(help="Share of the coordinates each node sends, e.g. 10%: the paper's comparison.")
     ] = None,
     bytes: Annotated[
         str | None, typer.Option(help="Bytes per node and round, header included, e.g. 4KB. Default: rand-k's at 10%.")
     ] = None,
-    rounds: Rounds = None,
-    schemes: Schemes = None,
-    values: Values = "float32,int8",
-    weights: Weights = None,
-    seeds: Seeds = 5,
+    rounds: inputs.Rounds = None,
+    schemes: inputs.Schemes = None,
+    values: inputs.Values = "float32,int8",
+    weights: inputs.Weights = None,
+    seeds: inputs.Seeds = 5,
     report: Annotated[Path | None, typer.Option(help="Write the report page here.")] = None,
-    header: Header = None,
+    header: inputs.Header = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Play every scheme on your vectors through the real bytes, and say which one to use.
 
     Errors are relative to the vectors' mean squared length (NMSE), averaged over rounds and seeds.
     """
-    vectors, origin, note = vectors_of(source, header)
+    vectors, origin, note = inputs.vectors_of(source, header)
     budget = _budget(share, bytes, vectors.shape[2])
-    kinds, chosen, told = kinds_of(values), schemes_of(schemes), weights_of(weights)
+    kinds, chosen, told = inputs.kinds_of(values), inputs.schemes_of(schemes), inputs.weights_of(weights)
     wanted = [name if kind == "float32" else f"{name} {kind}" for kind in kinds for name in chosen]
     with progress_bar() as bar:
         played = bar.add_task("playing schemes")

@@ -13,22 +13,10 @@ import typer
 from rich.console import Console
 
 from sparsemean.errors import InvalidInput
+from sparsemean.lab.cli import inputs
 from sparsemean.lab.cli.output import plain, print_json, print_table, yes
 from sparsemean.lab.cli.progress import STOPPED, progress_bar
 from sparsemean.lab.cli.sizes import bytes_of
-from sparsemean.lab.cli.vectors import (
-    Header,
-    Rounds,
-    Schemes,
-    Seeds,
-    Source,
-    Values,
-    Weights,
-    kinds_of,
-    schemes_of,
-    vectors_of,
-    weights_of,
-)
 from sparsemean.lab.compare import GivenVectors
 from sparsemean.lab.frontier import Frontier, KeptPoints, Point, Sweep, trade
 from sparsemean.lab.frontier.page import write_page
@@ -37,7 +25,7 @@ COLUMNS = ["scheme and values", "bytes", "k", "NMSE ± se", "unbiased"]
 
 
 def frontier_command(
-    source: Source = "weather",
+    source: inputs.Source = "weather",
     budgets: Annotated[
         str | None,
         typer.Option(
@@ -45,16 +33,16 @@ def frontier_command(
             "values to the dense float32 mean."
         ),
     ] = None,
-    rounds: Rounds = None,
-    schemes: Schemes = None,
-    values: Values = "float32,int8",
-    weights: Weights = None,
-    seeds: Seeds = 3,
+    rounds: inputs.Rounds = None,
+    schemes: inputs.Schemes = None,
+    values: inputs.Values = "float32,int8",
+    weights: inputs.Weights = None,
+    seeds: inputs.Seeds = 3,
     keep: Annotated[
         Path | None, typer.Option(help="Folder that keeps finished points; run again to go on there.")
     ] = None,
     report: Annotated[Path | None, typer.Option(help="Write a page with the figure here.")] = None,
-    header: Header = None,
+    header: inputs.Header = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Error against bytes: play every scheme within several byte budgets, and show which no other beats.
@@ -65,10 +53,10 @@ def frontier_command(
     """
     if report is not None and report.is_dir():
         raise InvalidInput(f"{report} is a folder; name a file in it")
-    vectors, origin, note = vectors_of(source, header)
-    given = GivenVectors(vectors[:rounds], weights_of(weights))
+    vectors, origin, note = inputs.vectors_of(source, header)
+    given = GivenVectors(vectors[:rounds], inputs.weights_of(weights))
     limits = [bytes_of(text) for text in budgets.split(",")] if budgets else []
-    sweep = Sweep(given, limits, schemes_of(schemes), kinds_of(values), seeds)
+    sweep = Sweep(given, limits, inputs.schemes_of(schemes), inputs.kinds_of(values), seeds)
     kept = KeptPoints(keep, given, seeds) if keep else None
     found = _swept(sweep, kept)
     if report is not None and found.points:

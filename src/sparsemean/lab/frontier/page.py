@@ -42,6 +42,7 @@ SPEC = Spec(
     x="bytes_per_node",
     x_label="bytes per node and round",
     x_log=True,
+    tall=True,
     by_name=True,
 )
 TERMS = (
@@ -168,12 +169,12 @@ def _scale(frontier: Frontier) -> AxisScale:
 
 
 def _labels(frontier: Frontier, scale: AxisScale) -> tuple[Label, ...]:
-    """Names of the points on the main front, but where the one before has the same, or they would overlap."""
+    """The schemes of the main front, each named once, but where names would overlap."""
     front = [point for point in frontier.unbiased_front if scale.low <= point.nmse <= scale.high]
     labels: list[Label] = []
-    for before, point in zip([None, *front], front, strict=False):
-        same = before is not None and before.scheme == point.scheme
-        near = labels and abs(math.log10(labels[-1].y / point.nmse)) < 0.06 * span(scale)
-        if not same and not near:
+    for point in front:
+        named = any(label.text == point.scheme for label in labels)
+        near = labels and abs(math.log10(labels[-1].y / point.nmse)) < 0.05 * span(scale)
+        if not named and not near:
             labels.append(Label(point.bytes_per_node, point.nmse, point.scheme))
     return tuple(labels)

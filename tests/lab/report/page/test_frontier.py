@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import pytest
@@ -46,7 +47,10 @@ def test_the_figure_has_both_fronts_the_schemes_on_them_and_all_others():
     assert stairs.measured.x.tolist() == [point.bytes_per_node for point in found.unbiased_front]
     assert [mark.y for mark in panel.marks] == [0.9]
     assert any("identity float32" in note for note in figure.notes)  # below the axis, and said
-    traces = drawn(figure, figure.rows[0], panel)["data"]
+    plot = drawn(figure, figure.rows[0], panel)
+    assert plot["layout"]["annotations"][0]["y"] == pytest.approx(math.log10(0.9))  # plotly wants the logarithm
+    assert plot["layout"]["shapes"][0]["y0"] == 0.9  # but not here
+    traces = plot["data"]
     assert [trace["line"]["shape"] for trace in traces if trace.get("line", {}).get("shape")] == ["hv", "hv"]
 
 

@@ -82,6 +82,8 @@ class Spec:
         Whether the best is the one of the lowest mean over all rounds, not over the last ones.
     short
         The name in the page's navigation.
+    tall
+        Whether its panels are higher than usual, for an axis of many decades.
     by_name
         Whether schemes are called by their names, as on the command line, instead of by their labels.
     """
@@ -101,6 +103,7 @@ class Spec:
     ours: str = ""
     all_rounds: bool = False
     short: str = ""
+    tall: bool = False
     by_name: bool = False
 
     def label(self, name: str) -> str:

@@ -46,10 +46,10 @@ def _row(figure: Figure, place: int, row: PanelRow) -> str:
         f'aria-label="{html.escape(_spoken(row, panel.title))}"></div></div>'
         for i, panel in enumerate(row.panels)
     )
-    alone = " alone" if len(row.panels) == 1 else ""
+    kind = (" alone" if len(row.panels) == 1 else "") + (" tall" if figure.spec.tall else "")
     heading = row.quantity.label + (" (log scale)" if all(panel.scale.log for panel in row.panels) else "")
     return (
-        f'<h3>{html.escape(heading[:1].upper() + heading[1:])}</h3><div class="panels{alone}" '
+        f'<h3>{html.escape(heading[:1].upper() + heading[1:])}</h3><div class="panels{kind}" '
         f'style="--columns:{figure.columns}">{panels}</div>'
     )
 
