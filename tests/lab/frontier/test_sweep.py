@@ -77,6 +77,14 @@ def test_biased_schemes_are_on_the_front_of_all_alone():
     assert flags == {"rand-k": (True, False), "top-k": (False, True), "wangni": (True, True)}
 
 
+def test_equal_points_on_the_fronts_are_one_entry_the_dense_mean_first():
+    dense, same = point("identity float32", 400.0, 1e-9), point("rand-k float32", 400.0, 1e-9)
+    early = point("lag float32", 400.0, 1e-9, unbiased=False)
+    biased, beaten = point("top-k float32", 100.0, 0.3, unbiased=False), point("wangni int8", 400.0, 0.5)
+    found = Frontier((early, dense, same, biased, beaten), 0.9, 4, 16, 1, 1, (100,))
+    assert found.marked == ((biased,), (dense, same, early))
+
+
 def test_what_diverges_or_was_told_the_truth_is_shown_but_on_no_front(found):
     told, lost = point("rand-k-spatial-opt int8", 1.0, 0.1), point("rand-k-temporal-shared", 1.0, 0.1, diverges=True)
     extended = replace(found, points=(*found.points, told, lost))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 import sys
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -97,15 +97,12 @@ def _show(found: Frontier, source: str, note: str) -> None:
         f"{found.nodes} nodes, {found.dim} coordinates, {found.rounds} rounds, {found.seeds} seeds; "
         f"{len(found.points)} points: whole vectors, and at most {', '.join(map(str, found.budgets))} bytes a node."
     )
-    main, of_all = found.unbiased_front, found.front
-    shown = sorted({*main, *of_all}, key=lambda point: (point.bytes_per_node, -point.nmse, found.points.index(point)))
-    rows = _rows(shown, found)
-    print_table(COLUMNS, [cells for cells, _ in rows], wrap=True)
-    for cells, same in rows:
-        if same:
-            tell(f"As good as {cells[0]}: {', '.join(same)}.")
+    print_table(COLUMNS, [_cells(tied[0], found) for tied in found.marked], wrap=True)
+    for first, *others in found.marked:
+        if others:
+            tell(f"As good as {first.scheme}: {', '.join(point.scheme for point in others)}.")
     tell(
-        f"{len(main)} points are on the front of unbiased schemes, {len(of_all)} on the front of all. "
+        "Rows that are unbiased are the front of unbiased schemes; biased ones are on the front of all schemes. "
         f"Answering 0 has an error of {found.zero_error:.3g}."
     )
     if found.left_out:
@@ -116,15 +113,9 @@ def _show(found: Frontier, source: str, note: str) -> None:
     console.print(f"Data: {plain(source)}", style="dim", highlight=False, markup=False, soft_wrap=True)
 
 
-def _rows(points: Sequence[Point], found: Frontier) -> list[tuple[list[str], list[str]]]:
-    """Cells of each point, and the names of the points that have the same cells but for the name."""
-    rows: dict[tuple[str, ...], tuple[list[str], list[str]]] = {}
-    for point in points:
-        spread = f" ± {point.nmse_se:.0e}" if point.nmse_se == point.nmse_se else ""
-        size = "all" if point.k == found.dim else str(point.k)
-        useless = " useless" if point.nmse >= found.zero_error else ""
-        cells = [f"{point.bytes_per_node:.0f}", size, f"{point.nmse:.3g}{spread}{useless}", yes(point.unbiased)]
-        row = rows.setdefault(tuple(cells), ([point.scheme, *cells], []))
-        if row[0][0] != point.scheme:
-            row[1].append(point.scheme)
-    return list(rows.values())
+def _cells(point: Point, found: Frontier) -> list[str]:
+    spread = "" if math.isnan(point.nmse_se) else f" ± {point.nmse_se:.0e}"
+    useless = " useless" if point.nmse >= found.zero_error else ""
+    size = "all" if point.k == found.dim else str(point.k)
+    error = f"{point.nmse:.3g}{spread}{useless}"
+    return [point.scheme, f"{point.bytes_per_node:.0f}", size, error, yes(point.unbiased)]

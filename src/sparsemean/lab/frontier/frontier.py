@@ -102,6 +102,18 @@ class Frontier:
         """The front of all schemes, biased ones included."""
         return self._front(lambda point: True)
 
+    @cached_property
+    def marked(self) -> tuple[tuple[Point, ...], ...]:
+        """The points on either front by ascending bytes; those with the same bytes and error are one entry.
+
+        Unbiased ones stand first in an entry, then what was played first, as the dense means were.
+        """
+        places = {point: place for place, point in enumerate(self.points)}
+        ties: dict[tuple[float, float], list[Point]] = {}
+        for point in sorted({*self.unbiased_front, *self.front}, key=lambda each: (not each.unbiased, places[each])):
+            ties.setdefault((point.bytes_per_node, point.nmse), []).append(point)
+        return tuple(tuple(ties[cost]) for cost in sorted(ties, key=lambda cost: (cost[0], -cost[1])))
+
     def _front(self, chosen: Callable[[Point], bool]) -> tuple[Point, ...]:
         able = [point for point in self.points if chosen(point) and not point.diverges and not point.told]
         return tuple(able[i] for i in pareto_front([(point.bytes_per_node, point.nmse) for point in able]))

@@ -12,11 +12,12 @@ from pathlib import Path
 from sparsemean._version import __version__
 from sparsemean.errors import InvalidInput
 from sparsemean.lab.frontier.frontier import Frontier, Point
+from sparsemean.lab.frontier.sweep import DENSE
 from sparsemean.lab.frontier.trade import trade
 from sparsemean.lab.numbers import page_number
 from sparsemean.lab.report.figure.curve import curve
 from sparsemean.lab.report.figure.figure import AxisScale, Figure, Label, Line, Mark, Panel, PanelRow
-from sparsemean.lab.report.figure.notes import above, below
+from sparsemean.lab.report.figure.labels import enumeration
 from sparsemean.lab.report.figure.scale import span
 from sparsemean.lab.report.figure.spec import Quantity, Spec
 from sparsemean.lab.report.figure.style import rank, style_of, token
@@ -28,6 +29,7 @@ from sparsemean.lab.report.page.legend import swatch
 MAIN, ALL, OTHERS = "front of unbiased schemes", "front of all schemes", "other schemes"
 ROUNDING = 1e-12
 """Relative errors below it are those of float32 itself; no axis is stretched for them."""
+SHOWN = 3  # names that a note spells out
 ROOM = 10.0
 """By which factor the axis extends above the error of answering 0."""
 
@@ -36,8 +38,8 @@ SPEC = Spec(
     "Error against bytes",
     "Lower left is better. The thick stairs are the front of unbiased schemes: no other unbiased scheme has both fewer "
     "bytes and a smaller error. The thin dashed stairs are the front of all schemes, on which biased ones stand too. "
-    "Schemes on a front have a line of their own: colour and mark tell the scheme, dashes the kind of values. All "
-    "others are faint points; point at one to read its name. Bands are two standard errors.",
+    "Schemes on a front and the dense means have a line of their own: colour and mark tell the scheme, dashes the kind "
+    "of values. All others are faint points; point at one to read its name. Bands are two standard errors.",
     (NMSE,),
     x="bytes_per_node",
     x_label="bytes per node and round",
@@ -71,7 +73,7 @@ def write_page(
     if not frontier.points:
         raise InvalidInput("a frontier without points makes no page: play at least one")
     figure = against_bytes(frontier)
-    on_fronts = sorted({*frontier.unbiased_front, *frontier.front}, key=_by_bytes)
+    on_fronts = [point for tied in frontier.marked for point in tied]
     facts = (
         f"{frontier.nodes} nodes, {frontier.dim} coordinates, {frontier.rounds} rounds, {frontier.seeds} seeds; "
         f"{len(frontier.points)} points."
@@ -96,7 +98,7 @@ def against_bytes(frontier: Frontier) -> Figure:
     """The figure: fronts as stairs, the schemes on them as lines, all others as faint points."""
     scale = _scale(frontier)
     stairs = {MAIN: frontier.unbiased_front, ALL: frontier.front}
-    chosen = {point.scheme for front in stairs.values() for point in front}
+    chosen = _own_lines(frontier)
     schemes = sorted({point.scheme for point in frontier.points}, key=rank)
     others = [_line(name, frontier.points, OTHERS) for name in schemes if name not in chosen]
     own = [_line(name, frontier.points) for name in schemes if name in chosen]
@@ -105,8 +107,7 @@ def against_bytes(frontier: Frontier) -> Figure:
     marks = (zero,) if scale.low <= frontier.zero_error <= scale.high else ()
     panel = Panel("", (*others, *fronts, *own), scale, marks=marks, labels=_labels(frontier, scale))
     series = (*(line.name for line in fronts), *(line.name for line in own), *([OTHERS] if others else []))
-    figure = Figure("frontier", SPEC, (PanelRow(NMSE, (panel,)),), 1, series)
-    return replace(figure, notes=(*above(figure), *below(figure)))
+    return Figure("frontier", SPEC, (PanelRow(NMSE, (panel,)),), 1, series, notes=_notes(frontier, scale))
 
 
 def points_table(points: Iterable[Point], frontier: Frontier) -> str:
@@ -136,8 +137,28 @@ def _cell(head: str, cell: str, kind: str) -> str:
 
 def _colour(point: Point, frontier: Frontier) -> str:
     """The CSS variable of its colour, that of all others where the figure gives it no line of its own."""
-    own = {other.scheme for other in (*frontier.unbiased_front, *frontier.front)}
-    return token(point.scheme if point.scheme in own else OTHERS)
+    return token(point.scheme if point.scheme in _own_lines(frontier) else OTHERS)
+
+
+def _own_lines(frontier: Frontier) -> set[str]:
+    """The schemes that have a line of their own: those on a front, of equal points the first; and the dense means."""
+    dense = {point.scheme for point in frontier.points if point.scheme in DENSE}
+    return dense | {tied[0].scheme for tied in frontier.marked}
+
+
+def _notes(frontier: Frontier, scale: AxisScale) -> tuple[str, ...]:
+    """Name what the axis does not show."""
+    beyond = {
+        "above": [point.scheme for point in frontier.points if not point.nmse <= scale.high],
+        "below": [point.scheme for point in frontier.points if point.nmse < scale.low],
+    }
+    notes = []
+    for side, schemes in beyond.items():
+        names = list(dict.fromkeys(schemes))
+        more = [f"{len(names) - SHOWN} more"] if len(names) > SHOWN else []
+        if names:
+            notes.append(f"Not drawn, since their errors are {side} the axis: {enumeration([*names[:SHOWN], *more])}.")
+    return tuple(notes)
 
 
 def _by_bytes(point: Point) -> tuple[float, float, str]:
