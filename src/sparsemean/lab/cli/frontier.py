@@ -59,13 +59,13 @@ def frontier_command(
     sweep = Sweep(given, limits, inputs.schemes_of(schemes), inputs.kinds_of(values), seeds)
     kept = KeptPoints(keep, given, seeds) if keep else None
     found = _swept(sweep, kept)
-    if report is not None and found.points:
+    if report is not None:
         write_page(found, report, origin, note, shlex.join(["sparsemean", *sys.argv[1:]]))
     if as_json:
         print_json({**found.to_json(), "trade": trade(found), "source": origin, **({"note": note} if note else {})})
     else:
         _show(found, origin, note)
-        if report is not None and found.points:
+        if report is not None:
             Console().print(f"Report: {plain(str(report.resolve()))}", soft_wrap=True, markup=False)
     if not found.complete:
         remedy = "run the same again to go on" if keep else "--keep FOLDER would have kept it for the next run"
@@ -74,7 +74,7 @@ def frontier_command(
 
 
 def _swept(sweep: Sweep, kept: KeptPoints | None) -> Frontier:
-    """All points, or those that were finished when somebody stopped it."""
+    """All points, or those that were finished, if any, when somebody stopped it."""
     points: list[Point] = []
     with progress_bar() as bar:
         task = bar.add_task("finding k")
@@ -83,6 +83,8 @@ def _swept(sweep: Sweep, kept: KeptPoints | None) -> Frontier:
                 points.append(point)
                 bar.update(task, description=f"{point.scheme}, {point.bytes_per_node:.0f} bytes")
         except KeyboardInterrupt:
+            if not points:
+                raise
             return replace(sweep.frontier(points), complete=False)
     return sweep.frontier(points)
 

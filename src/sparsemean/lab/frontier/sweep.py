@@ -116,8 +116,8 @@ class Sweep:
         wanted = [[(name, Budget(bytes=limit)) for name in sized] for limit in self.limits]
         together = wanted if self.budgets else [[pair for pairs in wanted for pair in pairs]]
         fitting = [entry for pairs in together if pairs for entry in entries_within(self.given, pairs)[0]]
-        different = {(entry.name, repr(entry.scheme)): entry for entry in reversed(fitting)}
-        sized_entries = [entry for entry in fitting if different[entry.name, repr(entry.scheme)] is entry]
+        first = {(entry.name, entry.scheme): entry for entry in reversed(fitting)}
+        sized_entries = [entry for entry in fitting if first[entry.name, entry.scheme] is entry]
         there = {entry.name for entry in fitting}
         return [*whole_entries, *sized_entries], tuple(name for name in sized if name not in there)
 
