@@ -3,13 +3,16 @@ BIN := .venv/bin
 # The second name is what newer pips read for the build environment; older ones ignore it.
 INSTALL := PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt $(BIN)/pip install --quiet --disable-pip-version-check
 
-.PHONY: help demo test lint bench soak clean browser
+.PHONY: help demo frontier test lint bench soak clean browser
 
 help: ## Show these lines
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST)
 
 demo: .venv/installed-demo ## Every scheme on a month of real weather: a table, advice, and demo.html
 	$(BIN)/sparsemean compare --seeds 2 --report demo.html
+
+frontier: .venv/installed-demo ## Error against bytes of every scheme on that weather, a few minutes: frontier.html
+	$(BIN)/sparsemean frontier --report frontier.html
 
 test: .venv/installed-all browser ## Run every test, the docstring examples and the README
 	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto --dist loadgroup  # processes by the hundred: none compiles twice
@@ -30,7 +33,7 @@ soak: .venv/installed-all browser ## What takes hours: kills, failing disks, sch
 	done; [ -z "$$failed" ] || { echo "failed:$$failed"; exit 1; }
 
 clean: ## Remove the virtual environment, caches and build results
-	rm -rf .venv build dist demo.html bench.html .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf .venv build dist demo.html frontier.html bench.html .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The report is tested in a real browser, the sensor network with a real MQTT broker, failing disks with a compiled

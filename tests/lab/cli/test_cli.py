@@ -192,7 +192,7 @@ def test_one_node_and_constant_vectors_work(tmp_path, content):
     assert sparsemean("compare", str(path), "--seeds", "1").returncode == 0
 
 
-@pytest.mark.parametrize("command", [(), ("compare",), ("reproduce",), ("theory",), ("schemes",)])
+@pytest.mark.parametrize("command", [(), ("compare",), ("frontier",), ("reproduce",), ("theory",), ("schemes",)])
 def test_help_says_what_the_command_does(command):
     done = sparsemean(*command, "--help")
     assert done.returncode == 0

@@ -180,7 +180,7 @@ def test_an_upper_bound_of_the_server_is_marked_as_one():
 
 def test_processes_and_one_process_agree(monkeypatch):
     one = compare(STEADY, Budget(share=0.2), ["rand-k-temporal", "wangni"], seeds=2)
-    monkeypatch.setattr("sparsemean.lab.compare.comparison.ALONE", 0)
+    monkeypatch.setattr("sparsemean.lab.compare.playing.ALONE", 0)
     assert compare(STEADY, Budget(share=0.2), ["rand-k-temporal", "wangni"], seeds=2, jobs=2) == one
 
 

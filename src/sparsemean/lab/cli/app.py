@@ -12,6 +12,7 @@ from sparsemean import __version__
 from sparsemean.errors import SparseMeanError
 from sparsemean.lab.cli.bench import bench_command
 from sparsemean.lab.cli.compare import compare_command
+from sparsemean.lab.cli.frontier import frontier_command
 from sparsemean.lab.cli.journal import inspect_command, verify_command
 from sparsemean.lab.cli.output import plain
 from sparsemean.lab.cli.reproduce import reproduce_command
@@ -25,6 +26,7 @@ app = typer.Typer(
     help="The mean of vectors on many nodes, from a few of their coordinates.",
 )
 app.command("compare")(compare_command)
+app.command("frontier")(frontier_command)
 app.command("reproduce")(reproduce_command)
 app.command("theory")(theory_command)
 app.command("schemes")(schemes_command)

@@ -22,13 +22,11 @@ from sparsemean.lab.bench.record import BenchRecord, read
 from sparsemean.lab.bench.sets import every, whole
 from sparsemean.lab.cli.bench_tables import show, show_changes
 from sparsemean.lab.cli.output import plain, print_json
-from sparsemean.lab.cli.progress import progress_bar
+from sparsemean.lab.cli.progress import STOPPED, progress_bar
 from sparsemean.lab.cli.sizes import bits_of, count_of, share_of
 from sparsemean.lab.report.draw.static import FORMATS
 from sparsemean.schemes import names
 from sparsemean.wire.values import EXAMPLES, value_kind
-
-STOPPED = 130  # what a shell says of a program that was stopped by Ctrl-C
 
 
 def bench_command(

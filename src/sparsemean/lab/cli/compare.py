@@ -7,13 +7,10 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-import numpy as np
 import typer
 from rich.console import Console
 
-from sparsemean._types import Doubles
-from sparsemean.errors import InvalidInput
-from sparsemean.lab import datasets
+from sparsemean.lab.cli import inputs
 from sparsemean.lab.cli.output import plain, print_json, print_table, yes
 from sparsemean.lab.cli.progress import progress_bar
 from sparsemean.lab.cli.sizes import bytes_of, share_of
@@ -21,64 +18,36 @@ from sparsemean.lab.compare import Budget, Comparison, advice, compare
 from sparsemean.lab.compare.advice import percent
 from sparsemean.lab.numbers import terminal_number
 from sparsemean.run import Run
-from sparsemean.schemes import named, names
-from sparsemean.wire.values import NAMES, value_kind
+from sparsemean.schemes import named
 
 COLUMNS = ["scheme", "bytes", "NMSE", "±", "exact", "server's own", "unbiased", "node state"]
 
 
-def _completed(incomplete: str) -> list[str]:
-    """Completions of a list of names whose last one is incomplete."""
-    before, comma, last = incomplete.rpartition(",")
-    return [before + comma + name for name in names() if name.startswith(last)]
-
-
 def compare_command(
-    source: Annotated[
-        str,
-        typer.Argument(
-            metavar="[FILE]",
-            help="A .npy, .npz, .csv or .parquet file, (n, d) or (rounds, n, d); or weather, beijing, los-loop.",
-        ),
-    ] = "weather",
+    source: inputs.Source = "weather",
     share: Annotated[
         str | None, typer.Option(help="Share of the coordinates each node sends, e.g. 10%: the paper's comparison.")
     ] = None,
     bytes: Annotated[
         str | None, typer.Option(help="Bytes per node and round, header included, e.g. 4KB. Default: rand-k's at 10%.")
     ] = None,
-    rounds: Annotated[int | None, typer.Option(min=1, help="Use only the first rounds.")] = None,
-    schemes: Annotated[
-        str | None,
-        typer.Option(help="Names separated by commas; all by default.", autocompletion=_completed),
-    ] = None,
-    values: Annotated[str, typer.Option(help=f"Kinds of values, separated by commas: {NAMES}.")] = "float32,int8",
-    weights: Annotated[Path | None, typer.Option(help="A .npy or .csv file with one weight per node.")] = None,
-    seeds: Annotated[int, typer.Option(min=1, help="How often to repeat with other random coordinates.")] = 5,
+    rounds: inputs.Rounds = None,
+    schemes: inputs.Schemes = None,
+    values: inputs.Values = "float32,int8",
+    weights: inputs.Weights = None,
+    seeds: inputs.Seeds = 5,
     report: Annotated[Path | None, typer.Option(help="Write the report page here.")] = None,
-    header: Annotated[
-        bool | None,
-        typer.Option(
-            "--header/--no-header",
-            help="Whether a .csv file begins with a line of names. Default: told by the line itself.",
-            show_default=False,
-        ),
-    ] = None,
+    header: inputs.Header = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Play every scheme on your vectors through the real bytes, and say which one to use.
 
     Errors are relative to the vectors' mean squared length (NMSE), averaged over rounds and seeds.
     """
-    vectors, origin, note = _vectors(source, header)
+    vectors, origin, note = inputs.vectors_of(source, header)
     budget = _budget(share, bytes, vectors.shape[2])
-    kinds = [value_kind(kind.strip()).name for kind in values.split(",")]
-    chosen = [name.strip() for name in schemes.split(",")] if schemes else names()
-    for name in chosen:
-        if name not in names():
-            named(name)  # refuses it, and says which name is nearest
+    kinds, chosen, told = inputs.kinds_of(values), inputs.schemes_of(schemes), inputs.weights_of(weights)
     wanted = [name if kind == "float32" else f"{name} {kind}" for kind in kinds for name in chosen]
-    told = _weights(weights) if weights else None
     with progress_bar() as bar:
         played = bar.add_task("playing schemes")
         found = compare(
@@ -104,22 +73,6 @@ def _budget(share: str | None, bytes: str | None, dim: int) -> Budget:
     if share is None and bytes is None:
         return Budget(bytes=Run(named("rand-k", max(1, round(0.1 * dim))), dim).payload_bytes)
     return Budget(share=share_of(share) if share else None, bytes=bytes_of(bytes) if bytes else None)
-
-
-def _vectors(source: str, header: bool | None) -> tuple[Doubles, str, str]:
-    """The vectors, where they come from, and what was guessed about the file."""
-    found = datasets.load(source, header=header)
-    if isinstance(found, datasets.Images):
-        raise InvalidInput(f"{source} holds images, not vectors of nodes; `sparsemean reproduce` uses it")
-    return found.vectors.astype(np.float64), found.attribution or source, found.note
-
-
-def _weights(path: Path) -> Doubles:
-    try:
-        given = np.load(path, allow_pickle=False) if path.suffix == ".npy" else np.loadtxt(path, delimiter=",")
-        return np.asarray(given, np.float64).ravel()
-    except (OSError, ValueError) as error:
-        raise InvalidInput(f"{path}: not a .npy or .csv file with one weight per node ({error})") from None
 
 
 def _show(found: Comparison, source: str, note: str) -> None:

@@ -41,15 +41,16 @@ def plain(text: str) -> str:
     return "".join(c if shown else c.encode("unicode_escape").decode() for c, shown in zip(text, harmless, strict=True))
 
 
-def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], wrap: bool = False) -> None:
     """A table whose columns after the first are aligned right; it keeps its width where no terminal limits it.
 
-    Cells are plain text: neither markup nor control characters in them have an effect.
+    Cells are plain text: neither markup nor control characters in them have an effect. ``wrap`` breaks those of the
+    first column, instead of cutting them, where the terminal is too narrow.
     """
     console = Console()
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for i, column in enumerate(columns):
-        table.add_column(column, justify="left" if i == 0 else "right", no_wrap=True)
+        table.add_column(column, justify="left" if i == 0 else "right", no_wrap=i > 0 or not wrap)
     for row in rows:
         table.add_row(*(Text(plain(cell)) for cell in row))
     width = console.width if console.is_terminal else max(console.width, 160)

@@ -2,16 +2,22 @@
 
 from sparsemean.lab.compare.advice import advice
 from sparsemean.lab.compare.budget import Budget, scheme_within
-from sparsemean.lab.compare.comparison import Comparison, Result, compare
+from sparsemean.lab.compare.comparison import Comparison, compare, entries_within
 from sparsemean.lab.compare.correlation import VectorCorrelation, vector_correlation
+from sparsemean.lab.compare.given_vectors import GivenVectors
+from sparsemean.lab.compare.playing import Entry, Result, played
 
 __all__ = [
     "Budget",
     "Comparison",
+    "Entry",
+    "GivenVectors",
     "Result",
     "VectorCorrelation",
     "advice",
     "compare",
+    "entries_within",
+    "played",
     "scheme_within",
     "vector_correlation",
 ]

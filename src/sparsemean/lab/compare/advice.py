@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 
-from sparsemean.lab.compare.comparison import Comparison, Result
+from sparsemean.lab.compare.comparison import Comparison
 from sparsemean.lab.compare.correlation import VectorCorrelation
+from sparsemean.lab.compare.playing import Result
 from sparsemean.schemes import SIZELESS, names
 
 ORACLE = "rand-k-spatial-opt"

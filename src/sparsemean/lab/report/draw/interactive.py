@@ -29,8 +29,11 @@ def library() -> str:
 
 def drawn(figure: Figure, row: PanelRow, panel: Panel) -> Json:
     """One panel: ``data`` and ``layout``."""
-    draw = {"lines": _line, "points": _points, "bars": _bars}[figure.spec.kind]
-    traces = [trace for line in panel.lines for trace in draw(figure, row, panel, line)]
+    usual = {"lines": _line, "points": _points, "bars": _bars}[figure.spec.kind]
+    traces = []
+    for line in panel.lines:
+        draw = _stairs if line.stairs else _faint_points if line.group else usual
+        traces += draw(figure, row, panel, line)
     if panel.labels:
         traces.append(_labels(panel))
     return {"data": traces, "layout": layout(figure, row, panel)}
@@ -77,6 +80,18 @@ def _points(figure: Figure, row: PanelRow, panel: Panel, line: Line) -> list[Jso
     return traces
 
 
+def _stairs(figure: Figure, row: PanelRow, panel: Panel, line: Line) -> list[Json]:
+    curve, dash = line.measured, style_of(line.look).dash
+    look = {"color": token(line.look), "width": 3.5 if dash == "solid" else 1.5, "dash": dash, "shape": "hv"}
+    points = {"x": _numbers(curve.x), "y": _numbers(curve.mean), "hoverinfo": "skip"}
+    return [{**points, "mode": "lines", "line": look, **_owner(line)}]
+
+
+def _faint_points(figure: Figure, row: PanelRow, panel: Panel, line: Line) -> list[Json]:
+    marker = {"color": token(line.look), "symbol": style_of(line.look).marker, "size": 5, "opacity": 0.6}
+    return [{**_measured(figure, row, line), "mode": "markers", "marker": marker}]
+
+
 def _bars(figure: Figure, row: PanelRow, panel: Panel, line: Line) -> list[Json]:
     curve, (x, width) = line.measured, panel.bars(line)
     look: Json = {"type": "bar", "x": _numbers(x), "width": _numbers(width), "marker": {"color": token(line.name)}}
@@ -96,7 +111,7 @@ def _measured(figure: Figure, row: PanelRow, line: Line) -> Json:
     return {
         "x": _numbers(curve.x),
         "y": _numbers(curve.mean),
-        "name": plain(style_of(line.name).label),
+        "name": plain(figure.spec.label(line.name)),
         "hovertemplate": _hover(figure, row, "%{y:.3~g}" + spread),
         **({"customdata": _numbers(2 * curve.error)} if spread else {}),
         **_owner(line),
@@ -105,7 +120,7 @@ def _measured(figure: Figure, row: PanelRow, line: Line) -> Json:
 
 def _theory(figure: Figure, row: PanelRow, line: Line) -> Json:
     curve = line.theory or line.measured
-    name = f"{style_of(line.name).label}, {row.quantity.theory_label}"
+    name = f"{figure.spec.label(line.name)}, {row.quantity.theory_label}"
     return {
         "x": _numbers(curve.x),
         "y": _numbers(curve.mean),
@@ -117,7 +132,7 @@ def _theory(figure: Figure, row: PanelRow, line: Line) -> Json:
 
 def _owner(line: Line) -> Json:
     """Ties a trace to its entry in the legend, which the page itself draws."""
-    return {"legendgroup": token(line.name)}
+    return {"legendgroup": token(line.look)}
 
 
 def _hover(figure: Figure, row: PanelRow, value: str) -> str:
@@ -130,12 +145,13 @@ def _labels(panel: Panel) -> Json:
     x = np.array([label.x for label in panel.labels])
     left = np.log(x) > np.log(x_range(panel)).mean()
     space = "\u00a0" * 3
+    right = "top right" if any(line.stairs for line in panel.lines) else "middle right"  # stairs go on to the right
     return {
         "x": x.tolist(),
         "y": [label.y for label in panel.labels],
         "text": [space + plain(label.text) + space for label in panel.labels],
         "mode": "text",
-        "textposition": ["middle left" if side else "middle right" for side in left.tolist()],
+        "textposition": ["middle left" if side else right for side in left.tolist()],
         "textfont": {"color": "--ink", "size": 12},
         "hoverinfo": "skip",
     }

@@ -27,7 +27,7 @@ def layout(figure: Figure, row: PanelRow, panel: Panel) -> Json:
         "xaxis": _x_axis(figure, panel),
         "yaxis": _y_axis(row, panel),
         "shapes": [_shape(mark) for mark in panel.marks],
-        "annotations": [_annotation(mark) for mark in panel.marks],
+        "annotations": [_annotation(mark, panel.scale) for mark in panel.marks],
         "barmode": "overlay",
         "uirevision": "kept",
     }
@@ -76,9 +76,10 @@ def _shape(mark: Mark) -> Json:
     return {"type": "line", **ends, "y0": mark.y, "y1": mark.y, "line": line}
 
 
-def _annotation(mark: Mark) -> Json:
+def _annotation(mark: Mark, scale: AxisScale) -> Json:
+    y = math.log10(mark.y) if scale.log else mark.y  # on a logarithmic axis plotly wants the logarithm here alone
     place: Json = {"xref": "paper", "x": 1, "xanchor": "right"} if mark.x is None else {"x": mark.x}
-    place |= {"y": mark.y, "yanchor": "bottom", "showarrow": False}
+    place |= {"y": y, "yanchor": "bottom", "showarrow": False}
     return {**place, "text": plain(mark.label), "font": {"size": 11, "color": "--soft"}}
 
 

@@ -25,7 +25,14 @@ PURPOSE = "drawing figures"
 
 _MARKERS = {"circle": "o", "square": "s", "diamond": "D", "cross": "P", "x": "X", "star": "*", "hexagon": "h"}
 _MARKERS |= {"triangle-up": "^", "triangle-down": "v", "pentagon": "p", "none": ""}
-_DASHES = {"solid": "-", "dash": "--", "dot": ":", "dashdot": "-."}
+_DASHES: dict[str, Any] = {
+    "solid": "-",
+    "dash": "--",
+    "dot": ":",
+    "dashdot": "-.",
+    "longdash": (0, (9, 3)),
+    "longdashdot": (0, (9, 2, 2, 2)),
+}
 _SETTINGS = {
     "axes.spines.top": False,
     "axes.spines.right": False,
@@ -112,7 +119,7 @@ def draw(figure: Figure, path: Path) -> None:
     lines = [-(-len(row.panels) // columns) for row in figure.rows]
     width = Sheet(columns, 0, 0, 0, panel).width
     notes = [line for note in figure.notes for line in textwrap.wrap(note, int(15 * width))]
-    longest = max(len(style_of(name).label) for name in figure.series)
+    longest = max(len(figure.spec.label(name)) for name in figure.series)
     entries = max(1, int(width / (0.7 + 0.075 * longest)))
     sheet = Sheet(columns, sum(lines), -(-len(figure.series) // entries), len(notes), panel)
     with optional("matplotlib", PURPOSE, "report").rc_context(_SETTINGS):
@@ -127,7 +134,7 @@ def draw(figure: Figure, path: Path) -> None:
             line += height
         left = 0.1 / sheet.width
         canvas.text(left, 1 - 0.12 / sheet.height, figure.spec.title, va="top", fontsize=12, fontweight="bold")
-        handles = [_handle(style_of(name)) for name in figure.series]
+        handles = [_handle(style_of(name), figure.spec.label(name)) for name in figure.series]
         corner = (0.0, 1 - sheet.TITLE / sheet.height)
         canvas.legend(handles=handles, loc="upper left", bbox_to_anchor=corner, ncols=entries, frameon=False)
         canvas.text(left, 0.08 / sheet.height, "\n".join(notes), va="bottom", fontsize=8, linespacing=1.5)
@@ -170,13 +177,16 @@ def _panel(figure: Figure, row: PanelRow, panel: Panel, axes: Any) -> None:
 
 
 def _line(kind: str, line: Line, scale: AxisScale, axes: Any) -> None:
-    style, curve = style_of(line.name), line.measured
+    style, curve = style_of(line.look), line.measured
     mean = np.where(np.isfinite(curve.mean), curve.mean, np.nan)
     look = _look(style)
+    if line.stairs:
+        axes.step(curve.x, mean, where="post", **look, linewidth=1.2 if style.dash != "solid" else 2.4)
+        return
     if line.theory is not None:
         dash, width = (_DASHES[style.dash], 1.4) if kind == "points" else ("--", 0.8)
         axes.plot(line.theory.x, line.theory.mean, color=style.light, linestyle=dash, linewidth=width)
-    if kind == "points":
+    if kind == "points" or line.group:
         points = {**look, "linestyle": "none", "markersize": 3.5, "elinewidth": 1}
         axes.errorbar(curve.x, mean, 2 * np.nan_to_num(curve.error), **points)
         return
@@ -199,6 +209,6 @@ def _look(style: Style) -> dict[str, Any]:
     return look | {"markerfacecolor": face, "markeredgecolor": style.light}
 
 
-def _handle(style: Style) -> Any:
-    label = style.label if not style.label.startswith("_") else f" {style.label}"  # else it would be left out
+def _handle(style: Style, label: str) -> Any:
+    label = label if not label.startswith("_") else f" {label}"  # else it would be left out
     return optional("matplotlib.lines", PURPOSE, "report").Line2D([], [], label=label, **_look(style))

@@ -14,11 +14,30 @@ from sparsemean.lab.report.figure.style import REFERENCES
 
 @dataclass(frozen=True, eq=False)
 class Line:
-    """One scheme in one panel: what was measured and, where there is a formula, what it predicts."""
+    """One scheme in one panel.
+
+    Parameters
+    ----------
+    name
+        The scheme, or what else is drawn.
+    measured, theory
+        What was measured and, where there is a formula, what it predicts.
+    group
+        The name whose look and place in the legend it shares with others, as faint points; empty where it has its own.
+    stairs
+        Whether it is a front: a staircase that holds each value until the next point.
+    """
 
     name: str
     measured: Curve
     theory: Curve | None = None
+    group: str = ""
+    stairs: bool = False
+
+    @property
+    def look(self) -> str:
+        """The name that its look goes by."""
+        return self.group or self.name
 
     @property
     def reference(self) -> bool:

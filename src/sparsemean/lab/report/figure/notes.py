@@ -10,7 +10,6 @@ import numpy as np
 from sparsemean.lab.numbers import page_number
 from sparsemean.lab.report.figure.figure import Figure, Line, Panel
 from sparsemean.lab.report.figure.labels import enumeration
-from sparsemean.lab.report.figure.style import style_of
 
 
 def notes(figure: Figure) -> list[str]:
@@ -30,7 +29,7 @@ def _diverged(figure: Figure) -> Iterator[str]:
             lost.setdefault(line.name, {}).setdefault(panel.title, _loss(figure, line))
     for name, places in lost.items():
         where = "; ".join(f"{title} ({loss})" if title else loss for title, loss in places.items())
-        yield f"{style_of(name).label} diverged, and is drawn no further than its numbers are finite: {where}."
+        yield f"{figure.spec.label(name)} diverged, and is drawn no further than its numbers are finite: {where}."
 
 
 def _loss(figure: Figure, line: Line) -> str:
@@ -50,7 +49,7 @@ def above(figure: Figure) -> Iterator[str]:
         if line.name not in gone and values.max(initial=-math.inf) > panel.scale.high:
             peaks[line.name] = max(float(values.max()), peaks.get(line.name, -math.inf))
     if peaks:
-        who = enumeration([f"{style_of(name).label} (up to {page_number(peak)})" for name, peak in peaks.items()])
+        who = enumeration([f"{figure.spec.label(name)} (up to {page_number(peak)})" for name, peak in peaks.items()])
         yield f"Leaving a panel at its upper edge: {who}."
 
 
@@ -70,10 +69,12 @@ def below(figure: Figure) -> Iterator[str]:
         hidden = [name for name in lowest if highest[name] < 1]
         falling = {name: low for name, low in lowest.items() if name not in hidden}
         if falling:
-            who = enumeration([f"{style_of(name).label} (down to {page_number(low)})" for name, low in falling.items()])
+            who = enumeration(
+                [f"{figure.spec.label(name)} (down to {page_number(low)})" for name, low in falling.items()]
+            )
             yield f"Leaving a panel at its lower edge: {who}."
         if hidden:
-            who = enumeration([style_of(name).label for name in hidden])
+            who = enumeration([figure.spec.label(name) for name in hidden])
             yield f"Not drawn, since its {row.quantity.short} is zero or nearly so: {who}."
 
 

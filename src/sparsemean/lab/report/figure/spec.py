@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from sparsemean.lab.report.figure.style import style_of
+
 KEYS = ("task", "nodes", "data", "rate", "split", "share")
 """Columns that tell settings apart. A table with several values of one gets a panel for each, the last key fastest."""
 
@@ -80,6 +82,10 @@ class Spec:
         Whether the best is the one of the lowest mean over all rounds, not over the last ones.
     short
         The name in the page's navigation.
+    tall
+        Whether its panels are higher than usual, for an axis of many decades.
+    by_name
+        Whether schemes are called by their names, as on the command line, instead of by their labels.
     """
 
     title: str
@@ -97,3 +103,9 @@ class Spec:
     ours: str = ""
     all_rounds: bool = False
     short: str = ""
+    tall: bool = False
+    by_name: bool = False
+
+    def label(self, name: str) -> str:
+        """What the line of that name is called."""
+        return name if self.by_name else style_of(name).label

@@ -77,11 +77,15 @@ _LISTED = {
     "torch": Style("torch", "#d97419", "#fd983e", "triangle-up"),
     "dense": Style("dense mean", "#0d2ab3", "#6592ec", "diamond"),
     "limit": Style("limit of memory", "#111827", "#f3f4f6", "none", "dot"),
+    "front of unbiased schemes": Style("Front of unbiased schemes", "#111827", "#f3f4f6", "none"),
+    "front of all schemes": Style("Front of all schemes", "#6b7280", "#9ca3af", "none", "dash"),
+    "other schemes": Style("Other schemes", "#8b95a3", "#77818f", "circle"),
 }
 
 _MARKERS = ("circle", "square", "diamond", "cross", "x", "triangle-up", "triangle-down", "star", "hexagon")
 _DASHES = ("solid", "dash", "dot", "dashdot")
 _VALUES = {"float64": "solid", "float32": "solid", "float16": "dashdot", "bfloat16": "dashdot", "int8": "dash"}
+_VALUES |= {"int4": "longdash", "2-bit": "longdashdot"}
 
 
 def style_of(name: str) -> Style:

@@ -12,7 +12,6 @@ import numpy as np
 from sparsemean.lab.numbers import page_number
 from sparsemean.lab.report.draw.interactive import drawn
 from sparsemean.lab.report.figure.figure import Figure, Line, PanelRow
-from sparsemean.lab.report.figure.style import style_of
 from sparsemean.lab.report.page.elements import PageSection, grid, paragraphs
 from sparsemean.lab.report.page.legend import legend
 
@@ -20,13 +19,23 @@ PLACES = 5
 """At so many places along the axis the table tells the numbers of a figure without time."""
 
 
-def figure_section(figure: Figure, short: str = "") -> PageSection:
-    """The section of one figure; ``short`` is its name in the navigation instead of the spec's."""
+def figure_section(figure: Figure, short: str = "", numbers: str = "") -> PageSection:
+    """The section of one figure.
+
+    Parameters
+    ----------
+    figure
+        What it shows.
+    short
+        Its name in the navigation, instead of the spec's.
+    numbers
+        HTML of the table behind the fold, instead of the figure's own.
+    """
     rows = "".join(_row(figure, place, row) for place, row in enumerate(figure.rows))
     words = paragraphs(figure.takeaway, "takeaway") + paragraphs(figure.spec.caption, "caption")
     notes = "".join(paragraphs(note, "note") for note in figure.notes)
-    table = f"<details><summary>The numbers</summary>{numbers_table(figure)}</details>"
-    body = f"{words}{legend(figure.series)}{rows}{notes}{table}"
+    table = f"<details><summary>The numbers</summary>{numbers or numbers_table(figure)}</details>"
+    body = f"{words}{legend(figure.series, figure.spec.label)}{rows}{notes}{table}"
     return PageSection(f"figure-{figure.name}", short or figure.spec.short or figure.name, figure.spec.title, body)
 
 
@@ -37,10 +46,10 @@ def _row(figure: Figure, place: int, row: PanelRow) -> str:
         f'aria-label="{html.escape(_spoken(row, panel.title))}"></div></div>'
         for i, panel in enumerate(row.panels)
     )
-    alone = " alone" if len(row.panels) == 1 else ""
+    kind = (" alone" if len(row.panels) == 1 else "") + (" tall" if figure.spec.tall else "")
     heading = row.quantity.label + (" (log scale)" if all(panel.scale.log for panel in row.panels) else "")
     return (
-        f'<h3>{html.escape(heading[:1].upper() + heading[1:])}</h3><div class="panels{alone}" '
+        f'<h3>{html.escape(heading[:1].upper() + heading[1:])}</h3><div class="panels{kind}" '
         f'style="--columns:{figure.columns}">{panels}</div>'
     )
 
@@ -75,7 +84,7 @@ def numbers_table(figure: Figure) -> str:
             own = [next((line for line in panel.lines if line.name == name), None) for panel in panels]
             for place in _places(figure, next(line for line in own if line)):
                 at = panels[0].ticks[int(place)] if panels[0].ticks else page_number(place)
-                texts = [panels[0].title or "–", style_of(name).label]
+                texts = [panels[0].title or "–", figure.spec.label(name)]
                 cells = [f"<td>{html.escape(text)}" for text in texts]
                 cells += [
                     f'<td class="number">{html.escape(text)}' for text in (at, *(_at(line, place) for line in own))

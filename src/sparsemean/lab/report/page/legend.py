@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from sparsemean.lab.report.figure.style import Style, style_of, token
 
@@ -20,14 +20,21 @@ _SHAPES = {
     "pentagon": '<path d="M17 3l4.8 3.5-1.8 5.6h-6l-1.8-5.6z"/>',
     "hexagon": '<path d="M17 3.2l4.3 2.4v4.8L17 12.8l-4.3-2.4V5.6z"/>',
 }
-_DASHES = {"solid": "", "dash": "7 3", "dot": "2 3", "dashdot": "7 2 2 2"}
+_DASHES = {
+    "solid": "",
+    "dash": "7 3",
+    "dot": "2 3",
+    "dashdot": "7 2 2 2",
+    "longdash": "11 3",
+    "longdashdot": "11 2 2 2",
+}
 
 
-def legend(names: Iterable[str]) -> str:
-    """Buttons that hide and show the lines of these names."""
+def legend(names: Iterable[str], label: Callable[[str], str] = lambda name: style_of(name).label) -> str:
+    """Buttons that hide and show the lines of these names, which ``label`` makes readable."""
     buttons = "".join(
         f'<button type="button" value="{token(name)}" aria-pressed="true">'
-        f"{swatch(style_of(name), token(name))}{html.escape(style_of(name).label)}</button>"
+        f"{swatch(style_of(name), token(name))}{html.escape(label(name))}</button>"
         for name in names
     )
     return f'<div class="legend" role="group" aria-label="Show or hide">{buttons}</div>'

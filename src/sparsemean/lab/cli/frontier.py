@@ -1,0 +1,123 @@
+"""``sparsemean frontier``: which error for how many bytes, by which scheme?"""
+
+from __future__ import annotations
+
+import math
+import shlex
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from sparsemean.errors import InvalidInput
+from sparsemean.lab.cli import inputs
+from sparsemean.lab.cli.output import plain, print_json, print_table, yes
+from sparsemean.lab.cli.progress import STOPPED, progress_bar
+from sparsemean.lab.cli.sizes import bytes_of
+from sparsemean.lab.compare import GivenVectors
+from sparsemean.lab.frontier import Frontier, KeptPoints, Point, Sweep, trade
+from sparsemean.lab.frontier.page import write_page
+
+COLUMNS = ["scheme and values", "bytes", "k", "NMSE ± se", "unbiased"]
+
+
+def frontier_command(
+    source: inputs.Source = "weather",
+    budgets: Annotated[
+        str | None,
+        typer.Option(
+            help="Bytes per node and round, header included, with commas: 100,200,1KB,4KB. Default: six, from a few "
+            "values to the dense float32 mean."
+        ),
+    ] = None,
+    rounds: inputs.Rounds = None,
+    schemes: inputs.Schemes = None,
+    values: inputs.Values = "float32,int8",
+    weights: inputs.Weights = None,
+    seeds: inputs.Seeds = 3,
+    keep: Annotated[
+        Path | None, typer.Option(help="Folder that keeps finished points; run again to go on there.")
+    ] = None,
+    report: Annotated[Path | None, typer.Option(help="Write a page with the figure here.")] = None,
+    header: inputs.Header = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Error against bytes: play every scheme within several byte budgets, and show which no other beats.
+
+    The front of unbiased schemes is the main one; that of all schemes has biased ones on it too. Schemes that diverge,
+    or are told what nobody knows, are on neither. The dense means in float32, float16 and int8 are always among the
+    points. Stop it with Ctrl-C: what is finished is shown, and with --keep the next run goes on from there.
+    """
+    if report is not None and report.is_dir():
+        raise InvalidInput(f"{report} is a folder; name a file in it")
+    vectors, origin, note = inputs.vectors_of(source, header)
+    given = GivenVectors(vectors[:rounds], inputs.weights_of(weights))
+    limits = [bytes_of(text) for text in budgets.split(",")] if budgets else []
+    sweep = Sweep(given, limits, inputs.schemes_of(schemes), inputs.kinds_of(values), seeds)
+    kept = KeptPoints(keep, given, seeds) if keep else None
+    found = _swept(sweep, kept)
+    if report is not None:
+        write_page(found, report, origin, note, shlex.join(["sparsemean", *sys.argv[1:]]))
+    if as_json:
+        print_json({**found.to_json(), "trade": trade(found), "source": origin, **({"note": note} if note else {})})
+    else:
+        _show(found, origin, note)
+        if report is not None:
+            Console().print(f"Report: {plain(str(report.resolve()))}", soft_wrap=True, markup=False)
+    if not found.complete:
+        remedy = "run the same again to go on" if keep else "--keep FOLDER would have kept it for the next run"
+        Console(stderr=True).print(f"stopped before the end; {remedy}", highlight=False, markup=False)
+        raise typer.Exit(STOPPED)
+
+
+def _swept(sweep: Sweep, kept: KeptPoints | None) -> Frontier:
+    """All points, or those that were finished, if any, when somebody stopped it."""
+    points: list[Point] = []
+    with progress_bar() as bar:
+        task = bar.add_task("finding k")
+        try:
+            for point in sweep.points(kept, progress=lambda done, total: bar.update(task, completed=done, total=total)):
+                points.append(point)
+                bar.update(task, description=f"{point.scheme}, {point.bytes_per_node:.0f} bytes")
+        except KeyboardInterrupt:
+            if not points:
+                raise
+            return replace(sweep.frontier(points), complete=False)
+    return sweep.frontier(points)
+
+
+def _show(found: Frontier, source: str, note: str) -> None:
+    console = Console()
+
+    def tell(text: str, style: str = "") -> None:
+        console.print(text, style=style, highlight=False, markup=False)
+
+    tell(
+        f"{found.nodes} nodes, {found.dim} coordinates, {found.rounds} rounds, {found.seeds} seeds; "
+        f"{len(found.points)} points: whole vectors, and at most {', '.join(map(str, found.budgets))} bytes a node."
+    )
+    print_table(COLUMNS, [_cells(tied[0], found) for tied in found.marked], wrap=True)
+    for first, *others in found.marked:
+        if others:
+            tell(f"As good as {first.scheme}: {', '.join(point.scheme for point in others)}.")
+    tell(
+        "Rows that are unbiased are the front of unbiased schemes; biased ones are on the front of all schemes. "
+        f"Answering 0 has an error of {found.zero_error:.3g}."
+    )
+    if found.left_out:
+        tell(f"Too large for every budget: {', '.join(found.left_out)}.")
+    tell(trade(found), "bold")
+    if note:
+        console.print(f"Note: {plain(note)}.", highlight=False, markup=False, soft_wrap=True)
+    console.print(f"Data: {plain(source)}", style="dim", highlight=False, markup=False, soft_wrap=True)
+
+
+def _cells(point: Point, found: Frontier) -> list[str]:
+    spread = "" if math.isnan(point.nmse_se) else f" ± {point.nmse_se:.0e}"
+    useless = " useless" if point.nmse >= found.zero_error else ""
+    size = "all" if point.k == found.dim else str(point.k)
+    error = f"{point.nmse:.3g}{spread}{useless}"
+    return [point.scheme, f"{point.bytes_per_node:.0f}", size, error, yes(point.unbiased)]

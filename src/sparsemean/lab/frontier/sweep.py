@@ -1,0 +1,133 @@
+"""Sweep over byte budgets: every scheme and kind of values at every budget, through the real bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from sparsemean.lab.compare import Budget, Entry, GivenVectors, entries_within, played
+from sparsemean.lab.frontier.frontier import Frontier, Point
+from sparsemean.lab.frontier.kept import KeptPoints
+from sparsemean.run import Run
+from sparsemean.schemes import SIZELESS, named, names
+from sparsemean.wire.values import value_kind
+
+DENSE = ("identity float32", "identity float16", "identity int8")
+"""The dense means that every sweep has among its points."""
+BUDGETS = 6
+FEWEST = 4  # values in a payload of the smallest default budget
+WHOLE = Budget(share=1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Sweep:
+    """What is to be played.
+
+    Parameters
+    ----------
+    given
+        The vectors.
+    budgets
+        Bytes per node and round, header included; refused where one is too small for every scheme. By default
+        ``default_budgets`` of the vectors' length.
+    schemes
+        Names; all by default. Those that send whole vectors are played once for each kind of values, not per budget.
+    values
+        Kinds of values, by name.
+    seeds
+        How often each point is played.
+    """
+
+    given: GivenVectors
+    budgets: Sequence[int] = ()
+    schemes: Sequence[str] = ()
+    values: Sequence[str] = ("float32", "int8")
+    seeds: int = 3
+
+    @cached_property
+    def limits(self) -> tuple[int, ...]:
+        """The budgets in ascending order."""
+        return tuple(sorted(set(self.budgets))) or default_budgets(self.given.task.dim)
+
+    def points(
+        self,
+        kept: KeptPoints | None = None,
+        jobs: int | None = None,
+        progress: Callable[[int, int], None] = lambda done, total: None,
+    ) -> Iterator[Point]:
+        """Every point as soon as it is there: first what is kept from before, then what is played now.
+
+        Parameters
+        ----------
+        kept
+            Where finished points are kept; without it nothing is.
+        jobs
+            Number of processes; all cores by default.
+        progress
+            Called with (done, total), in runs of one seed.
+        """
+        missing, found = [], 0
+        for entry in self._entries[0]:
+            point = kept.read(entry.name, entry.budget.bytes) if kept else None
+            if point is None:
+                missing.append(entry)
+            else:
+                found += self.seeds
+                yield point
+        total = found + self.seeds * len(missing)
+        progress(found, total)
+        results = played(self.given, missing, self.seeds, jobs, lambda done, _: progress(found + done, total))
+        for entry, result in zip(missing, results, strict=True):
+            point = Point.of(result, entry.budget.bytes)
+            if kept:
+                kept.write(point)
+            yield point
+
+    def frontier(self, points: Sequence[Point]) -> Frontier:
+        """These points, in the order of the sweep, and their fronts."""
+        entries, left_out = self._entries
+        order = {(entry.name, entry.budget.bytes): place for place, entry in enumerate(entries)}
+        return Frontier(
+            points=tuple(sorted(points, key=lambda point: order[point.scheme, point.budget])),
+            zero_error=self.given.zero_error,
+            nodes=self.given.task.nodes,
+            dim=self.given.task.dim,
+            rounds=len(self.given.rounds),
+            seeds=self.seeds,
+            budgets=self.limits,
+            left_out=left_out,
+            complete=len(points) == len(entries),
+        )
+
+    @cached_property
+    def _entries(self) -> tuple[list[Entry], tuple[str, ...]]:
+        """What is played, whole vectors first, then by budget; and the names of those that no budget has room for.
+
+        Where a larger budget allows no larger k, as where all coordinates are sent already, it has no point.
+        """
+        kinds = [value_kind(kind).name for kind in self.values]
+        chosen = [f"{name} {kind}" for kind in kinds for name in self.schemes or names()]
+        whole = [name for name in chosen if name.partition(" ")[0] in SIZELESS]
+        sized = [name for name in chosen if name not in whole]
+        whole_entries, _ = entries_within(self.given, [(name, WHOLE) for name in dict.fromkeys([*DENSE, *whole])])
+        wanted = [[(name, Budget(bytes=limit)) for name in sized] for limit in self.limits]
+        together = wanted if self.budgets else [[pair for pairs in wanted for pair in pairs]]
+        fitting = [entry for pairs in together if pairs for entry in entries_within(self.given, pairs)[0]]
+        first = {(entry.name, entry.scheme): entry for entry in reversed(fitting)}
+        sized_entries = [entry for entry in fitting if first[entry.name, entry.scheme] is entry]
+        there = {entry.name for entry in fitting}
+        return [*whole_entries, *sized_entries], tuple(name for name in sized if name not in there)
+
+
+def default_budgets(dim: int, count: int = BUDGETS) -> tuple[int, ...]:
+    """Budgets in geometric progression, from a few float32 values to the dense float32 mean, header included.
+
+    >>> default_budgets(1000)
+    (80, 175, 385, 845, 1853, 4064)
+    """
+    least, most = (Run(named("rand-k", k), dim).payload_bytes for k in (min(FEWEST, dim), dim))
+    whole = np.rint(np.geomspace(least, most, count)).astype(int)
+    return tuple(sorted({least, *(int(each) for each in whole), most}))
