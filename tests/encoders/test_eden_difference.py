@@ -37,6 +37,13 @@ def test_the_step(encoder, values, dim, step):
     assert run.scheme.encoder == encoder
 
 
+def test_what_is_no_receipt_is_refused():
+    client = sm.Client(run_of(sm.Difference(sm.Identity())), "a")
+    client.encode(np.ones(DIM), 0)
+    with pytest.raises(sm.InvalidInput, match=r"takes the Receipt that server\.accept returned"):
+        client.delivered(None)  # type: ignore[arg-type]
+
+
 def test_vectors_that_rest_are_known_to_the_last_digit_in_forty_rounds_of_one_bit(tmp_path: Path):
     """Each round leaves ω/(1 + ω) = 0.36 of ‖x − h‖²; a node that lost its state, and a new server, change nothing."""
     run = run_of(sm.Difference(sm.Identity()))

@@ -216,11 +216,11 @@ def test_strangers_fill_neither_memory_nor_disk(name, tmp_path, caplog):
     with server_for(20, {"journal": tmp_path}, name, durability="round") as server:
         tracemalloc.start()
         try:
-            for round in range(65):
+            for round in range(95):
                 names = [f"{'stranger' * 30}-{round:03}-{i}" for i in range(10)]
                 server.accept_many({name: sm.Client(server.run, name).encode(VECTOR, round) for name in names})
                 assert len(server.close_round().nodes) == 10
-                if round in (34, 49, 64):
+                if round in (34, 49, 64, 79, 94):
                     gc.collect()
                     held.append(tracemalloc.get_traced_memory()[0])
                     sizes.append({path.name: path.stat().st_size for path in tmp_path.glob("*.rows")})
@@ -228,9 +228,9 @@ def test_strangers_fill_neither_memory_nor_disk(name, tmp_path, caplog):
         finally:
             tracemalloc.stop()
         assert len(known(server)) == 20
-    # 150 names that nobody forgets would take 45,000 each time. Usual are −5,000 and 15,000 in turns; 49,000 and 25,000
-    # came now and then on a busy machine.
-    assert min(after - before for before, after in pairwise(held)) < 25_000
+    # 150 names that nobody forgets would take 45,000 each time. Usual are −5,000 and 15,000 in turns, 20,000 and 38,000
+    # with the hybrid memory; more came now and then on a busy machine.
+    assert min(after - before for before, after in pairwise(held)) < 32_000
     assert all(size == sizes[0] for size in sizes)
     assert len(set(files)) == 1
     assert len(contents(tmp_path).kept_rounds) == 2

@@ -59,6 +59,17 @@ def test_there_is_none_where_it_is_switched_off_or_values_have_no_scale(run):
     assert run.payload_fixed
 
 
+def test_a_decoder_that_shrinks_by_r2_has_none_since_shared_dither_falsifies_r2():
+    run = sm.Run(sm.named("rand-k-balanced-hybrid-shrunk", k=0.99, values="1-bit"), DIM, seed=5)
+    server = sm.Server(run)
+    for round in range(5):
+        estimate, mean = play(server, vectors(round)), vectors(round).mean(axis=0)
+        assert scales(server) == {None}
+        assert not estimate.error_is_bound
+        assert estimate.error is not None
+        assert estimate.error > 0.5 * np.sum((estimate.mean - mean) ** 2)
+
+
 def test_one_and_two_bits_have_one_by_default():
     assert [run_of(values).common_scale for values in ("1-bit", "2-bit", "int4", "int8")] == [True, True, False, False]
     with pytest.raises(sm.InvalidInput, match="common_scale is True, False or None, got 2"):

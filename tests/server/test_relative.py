@@ -211,3 +211,9 @@ def test_other_encoders_take_no_reference(name):
     client = sm.Client(sm.Run(sm.named(name, k=3), DIM), "a")
     with pytest.raises(sm.InvalidInput, match="encode without reference="):
         client.encode(np.ones(DIM), 0, reference=np.ones(DIM))
+
+
+@pytest.mark.parametrize("wrong", [np.ones(DIM - 1), np.full(DIM, np.nan), "mean"])
+def test_a_wrong_reference_is_named_as_that(wrong):
+    with pytest.raises(sm.InvalidInput, match=r"^reference=: "):
+        sm.Client(run_of(), "a").encode(np.ones(DIM), 0, reference=wrong)

@@ -123,7 +123,10 @@ class Client:
             raise InvalidInput(
                 f"{self.encoder!r} sends vectors as they are; encode without reference=, or use Relative"
             )
-        return vector_of(reference, self.run.dim).astype(np.float32)
+        try:
+            return vector_of(reference, self.run.dim).astype(np.float32)
+        except InvalidInput as wrong:
+            raise InvalidInput(f"reference=: {wrong}") from None
 
     def _terms(self, round: int, plan: bytes | None) -> Plan | None:
         """The plan to follow: that of the server or, where the run lists all nodes, that of its list."""
@@ -144,6 +147,8 @@ class Client:
 
     def delivered(self, receipt: Receipt) -> None:
         """Move the state on: the server has the payload of this receipt. Nothing happens for stateless encoders."""
+        if not isinstance(receipt, Receipt):
+            raise InvalidInput(f"delivered() takes the Receipt that server.accept returned, not {receipt!r:.100}")
         if not isinstance(self.run.scheme.encoder, Stateful):
             return
         if self._delivered is not None and receipt.digest == frame_digest(self._delivered.blob):

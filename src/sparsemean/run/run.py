@@ -121,7 +121,8 @@ class Run:
             Those of the run.
         bytes : int
             The most that a payload may have, header included. Where its length depends on the vector, as of ``top-k``,
-            it is the longest that counts.
+            it is the longest that counts; of values with a common scale, which a balanced draw has with one and two
+            bits, that is up to twice the usual length.
         values : str, default "float32"
             How a value travels, as in ``Scheme``.
         **options
@@ -170,7 +171,12 @@ class Run:
 
     @property
     def common_scale(self) -> bool:
-        """Whether plans may have a scale, by which payloads then vary in length."""
+        """Whether plans may have a scale, by which payloads then vary in length.
+
+        Not where the decoder shrinks: that goes by R2, which noise that is not independent falsifies.
+        """
+        if self.scheme.decoder.shrinks is not None:
+            return False
         return any(not parts.sized(layout, self.value_kind) for each in self.layouts for layout in each if layout.fixed)
 
     @property

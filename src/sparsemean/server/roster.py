@@ -196,7 +196,10 @@ class Roster:
             return
         node, known = submission.receipt.node, self._basis.get(submission.receipt.node, 0)
         if submission.basis not in (known, 0) or (submission.payload is None and submission.basis == 0):
-            raise OutOfStep(f"node {node!r} builds on a state unknown here; reset() its client and send again")
+            raise OutOfStep(
+                f"node {node!r} builds on a state unknown here; if the receipt of its last payload was lost, encode "
+                "and send that once more for delivered(); else reset() its client, and send again"
+            )
 
     def check_plan(self, submission: Submission) -> None:
         """Refuse a payload that was read by other slots than the round has by now."""

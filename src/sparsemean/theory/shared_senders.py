@@ -39,7 +39,7 @@ class Parts(NamedTuple):
     def of(matrix: Vector) -> Parts:
         """The parts of a matrix, whose diagonal does not count.
 
-        >>> Parts.of(np.array([[9.0, 1, 2, 3], [1, 9, 3, 4], [2, 3, 9, 5], [3, 4, 5, 9]])).rest.round(12).max()
+        >>> float(Parts.of(np.array([[9.0, 1, 2, 3], [1, 9, 3, 4], [2, 3, 9, 5], [3, 4, 5, 9]])).rest.round(12).max())
         0.0
         """
         n = len(matrix)

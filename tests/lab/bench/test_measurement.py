@@ -126,16 +126,8 @@ def test_growth_compares_with_vectors_half_as_long_and_as_much_sent():
 def test_the_whole_set_has_every_scheme_every_kind_and_every_size_that_takes_seconds():
     cases = whole()
     assert {case.scheme for case in cases} == set(sm.names())
-    assert {case.values for case in cases} == {
-        "float32",
-        "float64",
-        "float16",
-        "bfloat16",
-        "int8",
-        "int4",
-        "2-bit",
-        "1-bit",
-    }
+    kinds = {"float32", "float64", "float16", "bfloat16", "int8", "int4", "2-bit", "1-bit", "eden-1", "eden-4"}
+    assert {case.values for case in cases} == kinds
     assert {case.dim for case in cases} == set(DIMS)
     assert {case.share for case in cases} == set(SHARES)
     assert {case.nodes for case in cases} == set(NODES)

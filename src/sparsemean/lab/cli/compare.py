@@ -108,7 +108,9 @@ def _show(found: Comparison, source: str, note: str) -> None:
             f"over: more than the budget of {found.budget.bytes} bytes, shown for reference.", highlight=False
         )
     if any(result.server_bound for result in found.results):
-        console.print("≤: an upper bound, since no two nodes send the same coordinate.", highlight=False)
+        console.print(
+            "≤: an upper bound: no two nodes send the same coordinate, or they share out dither.", highlight=False
+        )
     if found.left_out:
         console.print(f"Too large for the budget: {', '.join(found.left_out)}.", highlight=False)
     console.print(f"[bold]{advice(found)}[/]", highlight=False)
