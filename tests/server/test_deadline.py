@@ -140,6 +140,25 @@ def test_two_threads_that_wait_end_one_round(server):
     assert server.round == 1
 
 
+def test_a_round_that_another_thread_ends_between_waiting_and_closing_is_not_taken_for_the_next(server):
+    """Both have stopped waiting when the first of them ends the round, and the next one has enough nodes too."""
+    alone, first = server._alone, True
+
+    def slow(work: Callable[[], Any], *rest: Any) -> Any:
+        nonlocal first
+        if first:
+            first = False
+            server.close_round()
+            server.accept("a", blob(server, "a"))
+        return alone(work, *rest)
+
+    server.accept("a", blob(server, "a"))
+    server._alone = slow
+    with pytest.raises(sm.WrongRound, match="round 0 was ended by another thread; the open round is 1"):
+        server.close_round(minimum=1, deadline=LONG)
+    assert server.round == 1
+
+
 @pytest.mark.parametrize("deadline", [math.inf, 1e30])
 def test_it_may_wait_for_ever(server, deadline):
     waiting = Waiting(server, minimum=1, deadline=deadline)

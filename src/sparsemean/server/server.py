@@ -401,22 +401,23 @@ class Server:
             raise InvalidInput("wanted says how many to wait for; give deadline=, the seconds to wait at most")
         if deadline is not None and not (isinstance(deadline, int | float) and deadline >= 0):
             raise InvalidInput(f"a deadline is a number of seconds from now, got {deadline!r}")
-        if deadline is not None and not self._undelivered:
-            self._wait(most, deadline)
+        waited = self._wait(most, deadline) if deadline is not None and not self._undelivered else None
         ended: list[_Ended] = []
         interrupted = threading.Event()
         try:
-            self._alone(lambda: ended.append(self._close(least, interrupted)), interrupted)
+            self._alone(lambda: ended.append(self._close(least, waited, interrupted)), interrupted)
             self._tell(ended[0])
             return ended[0].estimate  # type: ignore[return-value]  # only a skipped round has none
         except BaseException:
             self._undelivered = ended
             raise
 
-    def _close(self, least: int, interrupted: threading.Event) -> _Ended:
+    def _close(self, least: int, waited: int | None, interrupted: threading.Event) -> _Ended:
         roster, undelivered = self._rounds.ready(), self._undelivered
         if undelivered and not roster.accepted:
             return undelivered.pop()
+        if waited is not None:  # another thread may have waited for the same round, and ended it first
+            _check_open(waited, roster)
         roster.check_enough(least)
         return self._end("close", roster, interrupted)
 
@@ -425,7 +426,8 @@ class Server:
         interrupted = threading.Event()
         self._tell(self._alone(lambda: self._end("skip", self._rounds.ready(), interrupted), interrupted))
 
-    def _wait(self, wanted: int, deadline: float) -> None:
+    def _wait(self, wanted: int, deadline: float) -> int:
+        """Wait for nodes of the open round; returns which that is."""
         round, seconds = self.round, min(deadline, threading.TIMEOUT_MAX)
         with self._lock:
 
@@ -434,9 +436,8 @@ class Server:
                 return roster.round != round or len(roster.accepted) >= wanted
 
             self._came.wait_for(is_over, seconds)
-            now = self._rounds.roster.round
-            if now != round:
-                raise WrongRound(f"round {round} was ended by another thread; the open round is {now}")
+            _check_open(round, self._rounds.roster)
+        return round
 
     def _end(self, kind: Kind, roster: Roster, interrupted: threading.Event) -> _Ended:
         """End the round; ``server.local`` has the order that makes it safe."""
@@ -518,6 +519,11 @@ class Server:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _check_open(round: int, roster: Roster) -> None:
+    if roster.round != round:
+        raise WrongRound(f"round {round} was ended by another thread; the open round is {roster.round}")
 
 
 def check_settings(run: Run, missing: str, durability: str, clip: Clip | None) -> None:
