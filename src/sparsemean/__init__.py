@@ -4,6 +4,7 @@ from sparsemean import theory
 from sparsemean._version import __version__
 from sparsemean.client import Client
 from sparsemean.decoding import Decoder, Mean, Spatial
+from sparsemean.encoders import Auto as Auto
 from sparsemean.encoders import (
     Difference,
     Encoder,

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from sparsemean._types import Floats
-from sparsemean.errors import ForeignPayload, MalformedPayload, WrongPlan
+from sparsemean.errors import ForeignPayload, InvalidInput, MalformedPayload, WrongPlan
 from sparsemean.payload import Payload
 from sparsemean.run import Run
 from sparsemean.sampling import Plan
@@ -26,6 +26,7 @@ def node_digest(node: str) -> bytes:
 
 def pack(run: Run, node: str, round: int, payload: Payload | None, basis: int = 0, plan: Plan | None = None) -> bytes:
     """The frame for a payload; for None, the header that says "unchanged"."""
+    run = run.followed(plan)
     sent, choice = (payload.parts, payload.choice) if payload is not None else ((), 0)
     key = run.key(node, round, plan)
     layouts = run.layouts[choice] if sent else ()
@@ -44,6 +45,7 @@ def implied_header(
     run: Run, node: str, round: int, plan: Plan | None, kind: int = frame.VALUES, parts: int = 1, basis: int = 0
 ) -> Header:
     """The header of a node's frame in a round: what both sides can work out, and so need not send in a compact form."""
+    run = run.followed(plan)
     return Header(
         kind=kind,
         values=run.value_kind.code,
@@ -66,7 +68,12 @@ def pack_plan(run: Run, node: str, round: int, plan: Plan) -> bytes:
 
 def unpack_plan(run: Run, node: str, round: int, blob: bytes) -> Plan:
     """The plan that ``pack_plan`` wrote for this node and round."""
-    return wire_plan.unpack(blob, _bound_to(run, node, round), run.epochs is not None)
+    option = wire_plan.option_of(blob) if run.auto else None
+    if option is not None:
+        if option >= len(run.options):
+            raise InvalidInput(wire_plan.UNKNOWN)
+        run = run.options[option]
+    return wire_plan.unpack(blob, _bound_to(run, node, round), run.epochs is not None, option)
 
 
 def _bound_to(run: Run, node: str, round: int) -> bytes:
@@ -77,7 +84,7 @@ def followed_plan(run: Run, node: str, header: Header, plans: Sequence[Plan]) ->
     """Which of these plans a frame follows; refused where it is none of them."""
     for plan in plans:
         implied = implied_header(run, node, header.round, plan)
-        if (header.slot, header.plan) == (implied.slot, implied.plan):
+        if (header.slot, header.plan, header.scheme) == (implied.slot, implied.plan, implied.scheme):
             return plan
     slot = "none" if header.slot == wire_plan.NO_SLOT else header.slot
     raise WrongPlan(
@@ -89,6 +96,7 @@ def followed_plan(run: Run, node: str, header: Header, plans: Sequence[Plan]) ->
 def open_frame(run: Run, node: str, blob: bytes | memoryview) -> tuple[Header, memoryview]:
     """Header and body of a frame of this run and node; whether its round is right is for the caller to say."""
     header, body = frame.unpack(memoryview(blob))
+    run = next((option for option in run.options if header.scheme == option.scheme_digest), run)
     if header.scheme != run.scheme_digest:
         raise ForeignPayload("the payload was made with another encoder, value kind or version; give the node this Run")
     if header.version != run.frame_version:
@@ -106,6 +114,7 @@ def read_payload(run: Run, node: str, header: Header, body: memoryview, plan: Pl
     """The payload in an opened frame, which follows this plan; None where it says "unchanged"."""
     if header.round >> 63:
         raise MalformedPayload("the frame is of a round beyond 2^63 − 1, which there cannot be")
+    run = run.followed(plan)
     if header.kind == frame.UNCHANGED:
         if not run.scheme.encoder.facts.skips:
             raise MalformedPayload("the frame says 'unchanged', which only nodes of a Lazy encoder may say")

@@ -63,7 +63,7 @@ def exact_error(
     With epochs it depends on what each node has sent already: the plans of the round are settled with it, as if
     ``server.plans`` were asked for those of these nodes.
     """
-    run = server.run
+    run = server.open_run
     sends, (layout, *_), decoder = run.scheme.encoder.facts, run.layout, run.scheme.decoder
     one_sample = layout.where == "shared" and sends.raw and sends.unbiased and len(run.encoders) == 1
     if not run.shares and not one_sample:
@@ -108,13 +108,14 @@ def _epoch_error(
     server: Server, nodes: Sequence[str], innovation: Floats, weights: Doubles | None, classes: Ints
 ) -> float:
     """The formula of ``decoding.epoch_error``, with the nodes in their first draw, where it is balanced."""
-    run, shape = server.run, (len(nodes), len(server.run.blocks))
+    run, shape = server.open_run, (len(nodes), len(server.run.blocks))
     w = np.ones(shape) if weights is None else np.broadcast_to(weights.reshape(len(nodes), -1), shape)
     share = np.divide(w, w.sum(axis=0), out=np.zeros(shape), where=w.sum(axis=0) > 0)
-    plans = server.plans({node: run.encoders[choice] for node, choice in zip(nodes, classes.tolist(), strict=True)})
+    every = server.run.encoders
+    plans = server.plans({node: every[choice] for node, choice in zip(nodes, classes.tolist(), strict=True)})
     error, together = 0.0, dict[tuple[int, int], list[Doubles]]()
     for node, choice, y in zip(nodes, classes, np.repeat(share, run.blocks, axis=1) * innovation, strict=True):
-        (layout, *_), plan = run.layouts[choice], codec.unpack_plan(run, node, server.round, plans[node])
+        (layout, *_), plan = run.layouts[choice], codec.unpack_plan(server.run, node, server.round, plans[node])
         now = clock(run.dim, layout.count, plan.ratios)
         of_u = unscheduled(run.key(node, server.round, plan).child(layout.part), run.dim, layout.count, plan)
         squares = float(y[of_u] @ y[of_u]), float(y @ y - y[of_u] @ y[of_u])

@@ -10,6 +10,7 @@ from typing import Any
 
 from sparsemean.decoding import Decoder, Mean, Ratio, Shrunk, Spatial
 from sparsemean.encoders import (
+    Auto,
     Difference,
     Encoder,
     ErrorFeedback,
@@ -79,6 +80,8 @@ class Scheme:
         for member, kind in ((self.encoder, Encoder), (self.decoder, Decoder), (self.memory, Memory)):
             if not isinstance(member, kind):
                 raise InvalidInput(f"a Scheme takes a {kind.__name__} here, not {member!r}")
+        if isinstance(self.encoder, Auto) and self.values != "float32":
+            raise IncompatibleScheme("Auto chooses how values travel as well; leave out values=")
         sends, remembers = self.encoder.facts, self.memory.facts
         decoder = type(self.decoder).__name__
         if self.decoder.reweights and not sends.raw:
@@ -162,6 +165,9 @@ _NAMED: dict[str, Callable[..., Scheme]] = {
     ),
     "rand-k-ratio": lambda k, values: Scheme(_sample(k), Ratio(), values=values),
     "rand-k-balanced-ratio": lambda k, values: Scheme(_sample(k, Balanced()), Ratio(), values=values),
+    "auto": lambda k, values, bytes=None, node="stateless": Scheme(
+        Auto(k, bytes, node), Spatial("learned"), Hybrid(), values=values
+    ),
     "top-k": lambda k, values: Scheme(TopK(k), values=values),
     "top-k-spatial": lambda k, values: Scheme(TopK(k), Spatial("avg"), values=values),
     "top-k-temporal": lambda k, values: Scheme(TopK(k), memory=PerNode(), values=values),
@@ -188,7 +194,9 @@ def names() -> list[str]:
     return list(_NAMED)
 
 
-def named(name: str, k: Size | Sequence[Size] | None = None, *, values: str = "float32", **options: float) -> Scheme:
+def named(
+    name: str, k: Size | Sequence[Size] | None = None, *, values: str = "float32", **options: float | str
+) -> Scheme:
     """The scheme of that name.
 
     Parameters
@@ -198,12 +206,12 @@ def named(name: str, k: Size | Sequence[Size] | None = None, *, values: str = "f
     k : int or float, or a sequence of them
         How many coordinates a payload has: a count, or a share of the dimension strictly between 0 and 1. Schemes that
         begin with ``rand-k`` take several, from which each node's ``Client`` chooses (``OneOf``). ``identity`` and
-        ``lag`` send whole vectors and need none.
+        ``lag`` send whole vectors and need none. ``auto`` takes the bytes that so many float32 values would have.
     values : str, default "float32"
         How a value travels, as in ``Scheme``.
     **options
         ``ratio=`` (rand-k-spatial-opt), ``size=`` (rand-k-temporal-window), ``forget_after=`` (rand-k-temporal-stale),
-        ``over=`` (rtop-k), ``moved=`` (lag).
+        ``over=`` (rtop-k), ``moved=`` (lag), ``bytes=`` (auto, instead of k) and ``node=`` (auto).
 
     >>> named("rand-k-temporal", k=0.1) == Scheme(RandK(0.1), memory=PerNode())
     True
@@ -213,7 +221,7 @@ def named(name: str, k: Size | Sequence[Size] | None = None, *, values: str = "f
         near = difflib.get_close_matches(str(name), _NAMED, n=1)
         hint = f"did you mean {near[0]!r}?" if near else f"known are: {', '.join(_NAMED)}"
         raise InvalidInput(f"there is no scheme named {name!r}; {hint}")
-    if k is None and name not in SIZELESS:
+    if k is None and name not in SIZELESS and "bytes" not in options:
         raise InvalidInput(f"{name} needs k: a count such as 50, or a share such as 0.1")
     takes = [f"{option}=" for option in inspect.signature(make).parameters if option not in ("k", "values")]
     for option in options:

@@ -96,10 +96,12 @@ class Client:
             ``estimate.mean``, of which float32 is taken. None where the node has not heard it.
         """
         checked, round = vector_of(vector, self.run.dim), round_number(round)
-        encoder, terms = self.encoder, self._terms(round, plan)
-        key = self.run.key(self.node, round, terms)
+        terms = self._terms(round, plan)
+        run = self.run.followed(terms)
+        encoder, key = run.encoders[self.choice], run.key(self.node, round, terms)
         if not isinstance(encoder, Stateful):
             common = None if reference is None else self._reference(reference)
+            common = common if run.relative else None  # where this round's option has no use for it
             payload = encoder.encode(checked, key, {} if common is None else {REFERENCE: common})
             return self._pack(payload, round, terms, 0 if common is None else codec.reference_tag(common))
         if reference is not None:
@@ -138,10 +140,10 @@ class Client:
             if not isinstance(plan, bytes | bytearray | memoryview):
                 raise InvalidInput(f"a plan is the bytes that server.plan(node) returned, not {plan!r:.100}")
             return codec.unpack_plan(self.run, self.node, round, bytes(plan))
-        if not self.run.nodes:
+        if not self.run.nodes or self.run.auto:
             raise InvalidInput(
-                f"{self.encoder!r} needs a plan: encode(vector, round, plan=server.plan({self.node!r})), or "
-                "Run(…, nodes=[…]) with the names of all nodes"
+                f"{self.encoder!r} needs a plan: encode(vector, round, plan=server.plan({self.node!r}))"
+                + (", or Run(…, nodes=[…]) with the names of all nodes" if not self.run.auto else "")
             )
         return self.run.listed_plan(self.node, round)
 

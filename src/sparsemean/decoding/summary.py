@@ -47,6 +47,8 @@ class Summary:
         ``SenderSums`` of the first class.
     later : (classes + 2, blocks) array
         ``LaterSpread.sums``; empty where draws are not epochs.
+    observed : (sums, blocks) array
+        What ``server.observed`` sums up; empty where nothing is chosen by it.
     """
 
     class_nodes: npt.NDArray[np.int64]
@@ -62,6 +64,7 @@ class Summary:
     by_count: ByCount
     senders: Doubles
     later: Doubles
+    observed: Doubles
 
     @staticmethod
     def of(totals: RoundTotals, fits: Doubles) -> Summary:
@@ -71,7 +74,7 @@ class Summary:
         moments, by_count = totals.summary() or (None, ByCount.empty(blocks))
         who = totals.class_nodes, totals.class_slots, totals.weight
         sums = totals.class_squares, totals.class_noise, totals.repeats, several
-        spread = np.array(totals.sender_sums()), totals.later.sums()
+        spread = np.array(totals.sender_sums()), totals.later.sums(), totals.observed
         return Summary(*who, *sums, by_count.most, fits, moments, by_count, *spread)
 
     @cached_property
@@ -102,6 +105,7 @@ class Summary:
             self.by_count + other.by_count,
             self.senders + other.senders,
             self.later + other.later,
+            self.observed + other.observed,
         )
 
     def tree(self) -> Tree:
@@ -115,7 +119,8 @@ class Summary:
         assert isinstance(tree, dict)
         nodes = array_in(tree, "class_nodes")
         # Journals from before there were designed draws lack the slots, others sums by count, repeats or the spread.
-        later = {"senders": np.array(SenderSums()), "later": np.zeros((0, nodes.shape[1]))}
+        none = np.zeros((0, nodes.shape[1]))
+        later = {"senders": np.array(SenderSums()), "later": none, "observed": none}
         whole = {
             "class_slots": np.zeros(len(nodes), np.int64),
             "repeats": np.zeros((4, *nodes.shape)),

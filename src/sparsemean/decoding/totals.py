@@ -66,6 +66,7 @@ class RoundTotals:
         self.class_squares: Doubles = np.zeros((classes, len(blocks.sizes)))
         self.class_noise: Doubles = np.zeros((classes, len(blocks.sizes)))
         self.repeats: Doubles = np.zeros((4, classes, len(blocks.sizes)))
+        self.observed: Doubles = np.zeros((0, len(blocks.sizes)))
         self.weight: Doubles = np.zeros(len(blocks.sizes))
         self.counts: npt.NDArray[np.int32] = np.zeros(blocks.dim, np.int32)
         self.sent_weight: Doubles = np.zeros(blocks.dim if weighs else 0)

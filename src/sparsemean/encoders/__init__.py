@@ -1,5 +1,6 @@
 """Encoders: vector → Payload, one a file."""
 
+from sparsemean.encoders.auto import Auto
 from sparsemean.encoders.base import Encoder, EncoderFacts, State, Stateful
 from sparsemean.encoders.difference import Difference
 from sparsemean.encoders.error_feedback import ErrorFeedback
@@ -14,6 +15,7 @@ from sparsemean.encoders.top_k import TopK
 from sparsemean.encoders.wangni import Wangni
 
 __all__ = [
+    "Auto",
     "Difference",
     "Encoder",
     "EncoderFacts",

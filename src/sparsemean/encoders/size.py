@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import SupportsIndex, TypeAlias
 
@@ -60,3 +61,17 @@ def count(size: Size, dim: int, least: int = 0) -> int:
     if k > dim:
         raise InvalidInput(f"k = {k} is more than the dimension {dim}; use a smaller k or a share such as 0.1")
     return k
+
+
+def largest_within(fits: Callable[[int], bool], least: int, most: int) -> int:
+    """The largest number from ``least`` to ``most`` that fits, by bisection: what fits must not depend on larger ones.
+
+    ``least`` is not tried, so that it is the answer also where nothing fits.
+
+    >>> largest_within(lambda k: k * k <= 50, 0, 100)
+    7
+    """
+    while least < most:
+        middle = (least + most + 1) // 2
+        least, most = (middle, most) if fits(middle) else (least, middle - 1)
+    return least

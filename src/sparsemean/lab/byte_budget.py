@@ -9,8 +9,8 @@ import numpy as np
 from sparsemean._types import Floats
 from sparsemean.client import Client
 from sparsemean.codec import open_frame, pack_plan, read_payload
+from sparsemean.encoders.size import largest_within
 from sparsemean.run import Run
-from sparsemean.run.byte_budget import largest_within
 from sparsemean.sampling import Plan
 from sparsemean.schemes import Scheme, named
 from sparsemean.server.common_scale import next_scale

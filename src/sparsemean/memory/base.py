@@ -62,6 +62,14 @@ class MemoryState(ABC):
         known = self.remembered(node)
         return known if isinstance(known, float) else known[coordinates]
 
+    def last_heard(self, node: str, coordinates: Ints) -> tuple[Doubles, Doubles, Doubles]:
+        """Where the node was heard before (1 or 0), what it sent there last, and the average over nodes.
+
+        For a memory that tells one from the other; by default nothing was heard.
+        """
+        nothing = np.zeros(coordinates.size)
+        return nothing, nothing, nothing
+
     def rows(self, nodes: Sequence[str]) -> Sequence[Floats | float | None]:
         """For each node the array that ``expected`` picks from, or the one number it gives; None where it does neither.
 
@@ -83,6 +91,12 @@ class MemoryState(ABC):
 
     def pool(self, fits: Doubles) -> None:  # noqa: B027
         """Let ``learn`` go by these sums of all ranges, where the memory is of one of them."""
+
+    def begin_anew(self, estimate: Doubles | None) -> None:  # noqa: B027
+        """In place of ``learn``: drop what is known of every node, and what came; the estimate stands for all of them.
+
+        For values too coarse to be worth remembering. By default nothing is known of any node.
+        """
 
     def forget(self, node: str) -> None:  # noqa: B027
         """Drop what is known of a node; no-op for a node never seen."""

@@ -82,6 +82,7 @@ class _Both(MemoryState):
         self._last = RowTable(spec, partial(LastValues, spec.dtype), forget_after, everyone=True, name="last")
         self._heard = RowTable(spec, Heard, forget_after, everyone=True, name="heard")
         self._common = np.zeros(spec.blocks.dim)
+        self._base: Doubles | None = None  # c where nobody was heard; None for 0
         blocks = len(spec.blocks.sizes)
         self._coefficients = np.ones(blocks), np.zeros(blocks), np.ones(blocks)  # (a, g, u)
         self._clear()
@@ -102,6 +103,13 @@ class _Both(MemoryState):
         """What is known of a node; None where it was never heard."""
         (last,), (heard,) = _arrays(self._last.rows([node])), _arrays(self._heard.rows([node]))
         return None if last is None or heard is None else Known(last, heard, self._common, self._blocks.starts)
+
+    def last_heard(self, node: str, coordinates: Ints) -> tuple[Doubles, Doubles, Doubles]:
+        known = self._known(node)
+        if known is None:
+            return super().last_heard(node, coordinates)
+        heard = known.heard[coordinates].astype(np.float64)
+        return heard, known.last[coordinates].astype(np.float64), self._common[coordinates]
 
     def rows(self, nodes: Sequence[str]) -> list[Floats | float]:
         return self._last.rows(nodes)
@@ -191,13 +199,23 @@ class _Both(MemoryState):
         self._average()
         self._clear()
 
+    def begin_anew(self, estimate: Doubles | None) -> None:
+        on_common, own, _ = hybrid_coefficients(tuple(self.fits), self._coefficients)
+        self._coefficients = on_common, own, on_common
+        self._base = self._common.copy() if estimate is None else estimate.copy()
+        self._last.clear()
+        self._heard.clear()
+        self._average()
+        self._clear()
+
     def settle(self) -> None:
         self._last.settle()
         self._heard.settle()
 
     def _average(self) -> None:
         number = self._heard.everyone()
-        self._common = np.divide(self._last.everyone(), number, out=np.zeros(self._blocks.dim), where=number > 0)
+        common = np.zeros(self._blocks.dim) if self._base is None else self._base.copy()
+        self._common = np.divide(self._last.everyone(), number, out=common, where=number > 0)
 
     def forget(self, node: str) -> None:
         self._last.forget(node)
@@ -221,6 +239,7 @@ class _Both(MemoryState):
             "last": self._last.state(),
             "heard": self._heard.state(),
             "coefficients": np.stack(self._coefficients),
+            **({} if self._base is None else {"base": self._base}),
         }
 
     def restore(self, state: Tree) -> None:
@@ -228,6 +247,7 @@ class _Both(MemoryState):
         self._heard.restore(branch(state, "heard"))
         on_common, own, unheard = array_in(state, "coefficients")
         self._coefficients = on_common, own, unheard
+        self._base = array_in(state, "base") if isinstance(state, dict) and "base" in state else None
         self._average()
 
 

@@ -281,6 +281,15 @@ class RowTable(MemoryState):
             self._received = deque(each for each in self._received if each[1])
             self._section.release(self._places.pop(node))
 
+    def clear(self) -> None:
+        """Forget every node, and what came in the round."""
+        for node in list(self._rows):
+            self._section.release(self._places.pop(node))
+        self._rows, self._received_sizes, self._pending = {}, {}, []
+        self._received.clear()
+        self._present = ColumnSums(self._blocks)
+        self._everyone = None if self._everyone is None else ColumnSums(self._blocks)
+
     def _sums(self) -> list[ColumnSums]:
         return [self._present] if self._everyone is None else [self._present, self._everyone]
 

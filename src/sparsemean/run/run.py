@@ -13,13 +13,14 @@ import numpy as np
 
 from sparsemean import sampling
 from sparsemean._types import Ints
-from sparsemean.encoders import Difference, Encoder, RandK
+from sparsemean.decoding import Mean
+from sparsemean.encoders import Auto, Difference, Encoder, RandK
+from sparsemean.encoders.size import largest_within
 from sparsemean.errors import InvalidInput, SparseMeanError
 from sparsemean.inputs import node_name
 from sparsemean.kernels import Sample
 from sparsemean.payload import Layout
 from sparsemean.payload.blocks import Blocks
-from sparsemean.run.byte_budget import largest_within
 from sparsemean.run.text import describe, digest_of, known_members, parsed, rebuild
 from sparsemean.sampling.plan import MAX_SLOTS, plan_of
 from sparsemean.schemes import SIZELESS, Scheme, named
@@ -158,6 +159,32 @@ class Run:
             raise InvalidInput(f"nodes are up to {MAX_SLOTS} different names; a node has one slot")
         return names
 
+    @property
+    def auto(self) -> bool:
+        """Whether plans choose what nodes encode with (``options``)."""
+        return isinstance(self.scheme.encoder, Auto)
+
+    @cached_property
+    def options(self) -> tuple[Run, ...]:
+        """The runs of single rounds that plans choose from, where the encoder is ``Auto``; else this one alone.
+
+        Each is a run like any other, with the memory of this one; its payloads are bound to this one.
+        """
+        encoder, scheme = self.scheme.encoder, self.scheme
+        if not isinstance(encoder, Auto):
+            return (self,)
+        found = []
+        for each, values in encoder.options(self.dim):
+            decoder = Mean() if each.facts.epochs else scheme.decoder
+            option = Run(Scheme(each, decoder, scheme.memory, values), self.dim, self.seed, self.blocks, self.nodes)
+            object.__setattr__(option, "run_digest", self.run_digest)
+            found.append(option)
+        return tuple(found)
+
+    def followed(self, plan: sampling.Plan | None) -> Run:
+        """The run that payloads of this plan go by: one of the ``options``, where the plan names one."""
+        return self.options[plan.option] if self.auto and plan is not None and plan.option is not None else self
+
     @cached_property
     def planned(self) -> bool:
         """Whether nodes need a plan, or the list of all nodes, to draw their coordinates."""
@@ -278,6 +305,8 @@ class Run:
 
     @cached_property
     def _most_bytes(self) -> list[int]:
+        if self.auto:
+            return [option.payload_bytes for option in self.options]
         kind, fixed = self.value_kind, frame.HEADER_BYTES + (len(self.encoders) > 1)
         return [fixed + sum(parts.most_bytes(layout, self.dim, kind) for layout in each) for each in self.layouts]
 

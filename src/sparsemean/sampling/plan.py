@@ -11,6 +11,7 @@ from sparsemean.errors import InvalidInput
 from sparsemean.sampling.clock import LEAST_RATIO, MOST_RATIO, MOST_RATIOS
 
 MAX_SLOTS = 1 << 20
+MAX_OPTIONS = 1 << 8
 LARGEST_SCALE = 2.0**126  # a decoded value may be twice the scale, and has to be a float32
 LAST_ROUND = (1 << 63) - 1
 
@@ -38,6 +39,8 @@ class Plan:
     scale : float, optional
         A common to the few-bit values of all nodes that have a slot: a positive number of bfloat16, up to 2**126. Not
         in an epoch, after whose first round nobody knows who else sends a coordinate.
+    option : int, optional
+        With ``Auto``, which of its options all nodes of the round encode with.
 
     >>> Plan(2, 10), Plan(2, 10, epoch=7, ratios=bytes([32]))
     (Plan(slot=2, slots=10), Plan(slot=2, slots=10, epoch=7, ratios=b' '))
@@ -50,6 +53,7 @@ class Plan:
     epoch: int | None = None
     ratios: bytes = b""
     scale: float | None = None
+    option: int | None = None
 
     def __post_init__(self) -> None:
         known = isinstance(self.slots, int) and (self.slot is None or isinstance(self.slot, int))
@@ -65,11 +69,14 @@ class Plan:
             raise InvalidInput(
                 f"a scale is a bfloat16 in (0, 2**126], and goes with a slot and without an epoch; got {self!r:.200}"
             )
+        if self.option is not None and not (type(self.option) is int and 0 <= self.option < MAX_OPTIONS):
+            raise InvalidInput(f"an option is a number below {MAX_OPTIONS}; got {self!r:.200}")
 
     def __repr__(self) -> str:
         epoch = "" if self.epoch is None else f", epoch={self.epoch}, ratios={self.ratios!r}"
         scale = "" if self.scale is None else f", scale={self.scale!r}"
-        return f"Plan(slot={self.slot!r}, slots={self.slots!r}{epoch}{scale})"
+        option = "" if self.option is None else f", option={self.option}"
+        return f"Plan(slot={self.slot!r}, slots={self.slots!r}{epoch}{scale}{option})"
 
 
 def is_scale(number: object) -> bool:

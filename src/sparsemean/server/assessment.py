@@ -23,7 +23,7 @@ class Assessment:
     """What a round's summary says, given what earlier rounds showed. Holds a few numbers, however long vectors are."""
 
     def __init__(self, run: Run) -> None:
-        self._run = run
+        self.run = run
         self._correlation = np.full(len(run.blocks), math.nan)  # not known yet
         self._warned = False
 
@@ -35,7 +35,7 @@ class Assessment:
 
     def _shown(self, summary: Summary) -> Doubles:
         """The correlation that this round shows; as before where it does not tell."""
-        shown = innovation_correlation(summary, self._run.class_shares)
+        shown = innovation_correlation(summary, self.run.class_shares)
         return self._correlation if shown is None else np.where(np.isnan(shown), self._correlation, shown)
 
     def assess(
@@ -45,13 +45,13 @@ class Assessment:
 
         ``weight`` is the total that each block's mean is divided by; ``clocks`` are those of the encoders in an epoch.
         """
-        beliefs, decoder = self.beliefs(summary), self._run.scheme.decoder
+        beliefs, decoder = self.beliefs(summary), self.run.scheme.decoder
         if any(now.scheduled for now in clocks):
             return beliefs, epoch_quality(summary, clocks, weight)
         as_it_is = decoder.shrinks or decoder
         T = [as_it_is.T(known, n) for known, n in zip(beliefs, summary.nodes.tolist(), strict=True)]
         before = [known.before for known in beliefs]
-        found = quality(summary, self._run.class_shares, T, before, weight, self._run.dim)
+        found = quality(summary, self.run.class_shares, T, before, weight, self.run.dim)
         return (beliefs, found) if decoder.shrinks is None else self._shrunk(summary, weight, beliefs, T, found)
 
     def _shrunk(
@@ -66,7 +66,7 @@ class Assessment:
         known, parts, before = list(beliefs), [], [each.before for each in beliefs]
         for block in np.flatnonzero(summary.weight > 0).tolist():
             alone = np.where(np.arange(len(weight)) == block, summary.weight, 0.0)  # of no other block
-            own = quality(replace(summary, weight=alone), self._run.class_shares, T, before, weight, self._run.dim)
+            own = quality(replace(summary, weight=alone), self.run.class_shares, T, before, weight, self.run.dim)
             factor = summary.weight[block] / (weight[block] * summary.nodes[block])
             signal, part = shrink(own, float(factor) ** 2)
             known[block] = replace(known[block], signal=signal)
@@ -81,7 +81,7 @@ class Assessment:
 
     def divergence(self, found: Quality) -> str | None:
         """A warning, once, where a shared memory feeds its own error back faster than it learns."""
-        feedback = self._run.scheme.memory.facts.feedback * found.feedback
+        feedback = self.run.scheme.memory.facts.feedback * found.feedback
         if self._warned or feedback < 1:
             return None
         self._warned = True

@@ -20,6 +20,7 @@ from sparsemean.memory.rows import InMemory, Shelf
 from sparsemean.payload import Part
 from sparsemean.run import Run
 from sparsemean.sampling.samples import sample_between
+from sparsemean.server.observed import SUMS, VALUES, observed
 from sparsemean.server.repeats import repeats
 
 
@@ -45,6 +46,7 @@ class Estimator:
         spec = MemorySpec(self._blocks, run.encoder, run.value_kind.dtype, shelf or InMemory(), run.dim)
         self.memory = run.scheme.memory.start(spec)
         self._totals: RoundTotals | None = None
+        self._observes = run.auto
 
     @property
     def totals(self) -> RoundTotals:
@@ -56,11 +58,17 @@ class Estimator:
             self._totals = RoundTotals(self._blocks, bool(shares), max(1, len(shares)), sampled, weighs, epochs)
         return self._totals
 
-    def fold(self, arrivals: Sequence[Arrival], sent_before: Callable[[str], Sample | None]) -> None:
+    def fold(
+        self,
+        arrivals: Sequence[Arrival],
+        sent_before: Callable[[str], Sample | None],
+        reference: Floats | None = None,
+    ) -> None:
         """Add payloads to the totals, and hand them to the memory.
 
         How they are batched changes nothing, to the bit; where nodes have several encoders, nothing but rounding.
-        ``sent_before`` is what a node sent in the last round, where that is to be compared (``repeats``).
+        ``sent_before`` is what a node sent in the last round, where that is to be compared (``repeats``); ``reference``
+        the last mean, where nodes hear it.
         """
         totals = self.totals
         batches: dict[tuple[int, int], list[tuple[Arrival, Part, Floats | None]]] = {}
@@ -86,7 +94,19 @@ class Estimator:
             blend = self.memory.blend([arrival.node for arrival in came])
             weights = np.stack([arrival.weight for arrival in came])
             totals.add_samples(weights, sent, rows, self._class_of(choice, slots), blend, slots)
+        self._observe(arrivals, reference)
         self.memory.take(arrivals)
+
+    def _observe(self, arrivals: Sequence[Arrival], reference: Floats | None) -> None:
+        if not self._observes:
+            return
+        totals = self.totals
+        if not totals.observed.size:
+            totals.observed = np.zeros((len(SUMS), len(self._blocks.sizes)))
+        most = max(1, VALUES // self.run.layout[0].count)
+        for arrival in arrivals:
+            if totals.observed[-1].max() < most:
+                totals.observed += observed(arrival, self.memory, self._blocks, reference)
 
     def _within(self, sample: Sample) -> Ints:
         """The coordinates of a sample in the range, from its beginning on."""
@@ -128,8 +148,14 @@ class Estimator:
             innovation += expected
         return innovation
 
-    def learn(self, round: int, estimate: Doubles | None, summary: Summary) -> None:
-        """The round is over: learn from it, and begin the next; rows are written by ``memory.settle``."""
+    def learn(self, round: int, estimate: Doubles | None, summary: Summary, anew: bool = False) -> None:
+        """The round is over: learn from it, and begin the next; rows are written by ``memory.settle``.
+
+        ``anew`` says that what is known of nodes is to be dropped instead.
+        """
         self.memory.pool(summary.fits)
-        self.memory.learn(round, estimate)
+        if anew:
+            self.memory.begin_anew(estimate)
+        else:
+            self.memory.learn(round, estimate)
         self._totals = None

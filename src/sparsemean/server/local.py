@@ -90,7 +90,12 @@ class LocalRounds(Rounds):
         self.roster = Roster(self._run, self._missing, round)
         self.assessment = Assessment(self._run)
         self.estimator = Estimator(self._run, shelf, *self._range)
+        self._follow()
         self._empty_queue()
+
+    def _follow(self) -> None:
+        """A round begins: its payloads and its estimate go by its own run, where ``Auto`` chooses one."""
+        self.assessment.run = self.estimator.run = self.roster.open_run
 
     def _empty_queue(self) -> None:
         self._queue: dict[str, Arrival] = {}
@@ -175,7 +180,8 @@ class LocalRounds(Rounds):
 
     def _fold(self) -> None:
         arrivals = [arrival for node, arrival in self._queue.items() if node in self.roster.accepted]
-        self.estimator.fold(arrivals, self.roster.sent_before)
+        reference = None if self.roster.reference is None else self.roster.reference.mean
+        self.estimator.fold(arrivals, self.roster.sent_before, reference)
         self._empty_queue()
 
     def deal(self, terms: Dealt) -> None:
@@ -219,10 +225,11 @@ class LocalRounds(Rounds):
         estimator, round, result = self.estimator, self.roster.round, None
         if prepared.innovation is not None and prepared.counts is not None:
             result = estimator.mean(prepared.innovation, prepared.weights), prepared.counts
-        estimate, warning, forgotten = concluded(self.roster, self.assessment, prepared, result, most_nodes)
+        estimate, warning, forgotten, anew = concluded(self.roster, self.assessment, prepared, result, most_nodes)
         for node in forgotten:
             estimator.memory.forget(node)
-        estimator.learn(round, None if estimate is None else estimate.mean, prepared.summary)
+        estimator.learn(round, None if estimate is None else estimate.mean, prepared.summary, anew)
+        self._follow()
         return estimate, warning
 
     def forget(self, node: str) -> None:
@@ -280,6 +287,7 @@ class LocalRounds(Rounds):
                     self.roster.restore(held.state)
                     self.assessment.restore(held.state)
                     self.estimator.memory.restore(branch(held.state, "memory"))
+                    self._follow()
                 for record in chain([] if first is None else [first], held.records):
                     entry = self._read(self.roster, record)
                     if entry is not None:

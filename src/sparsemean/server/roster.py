@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from sparsemean._types import Doubles
 from sparsemean.codec import next_basis
+from sparsemean.decoding.decoders import Belief
 from sparsemean.decoding.summary import Summary
 from sparsemean.errors import ConflictingPayload, OutOfStep, TooFewNodes, WrongPlan, WrongRound
 from sparsemean.kernels import Sample
@@ -19,6 +20,7 @@ from sparsemean.run import Run
 from sparsemean.sampling import MAX_SLOTS, Clock, Dealt, Plan, Slots
 from sparsemean.server.common_scale import next_scale
 from sparsemean.server.epoch_control import EpochControl
+from sparsemean.server.option_control import OptionControl, Why
 from sparsemean.server.reference import Reference
 from sparsemean.server.repeats import sent_first
 from sparsemean.server.terms import Terms
@@ -71,13 +73,24 @@ class Roster:
         self.known: dict[str, Doubles] = {}  # last weights, those heard longest ago first
         self.dealt: Dealt | None = None  # in the open round, once the server has given any plan
         self._terms = Terms()  # of the open round, if any were dealt; else those of the epoch that is on
-        self._control = EpochControl(run) if run.epochs is not None else None
+        self._options = OptionControl(run) if run.auto else None
+        self._control = EpochControl(self.open_run) if self.open_run.epochs is not None else None
         self._basis: dict[str, int] = {}
         self.scale: float | None = None  # of few-bit values in the open round, once payloads have shown one
         # What payloads of the open round may be relative to; None where the run has no use for it.
         self.reference = Reference(round) if run.relative else None
         self._closed: dict[str, Acceptance] = {}
         self._closed_terms = Terms()
+
+    @property
+    def open_run(self) -> Run:
+        """The run of the open round: one of the run's ``options``."""
+        return self.run.options[0 if self._options is None else self._options.option]
+
+    @property
+    def why(self) -> Why | None:
+        """What ``Auto`` chose for the open round, and from which figures; None where nothing is chosen."""
+        return None if self._options is None else self._options.why
 
     def cohort(self) -> list[str]:
         """Who shares the slots of the open round where nobody says: the run's list of nodes, else all nodes heard."""
@@ -105,7 +118,8 @@ class Roster:
         self.dealt = dealt
 
     def _first_terms(self, slots: Slots) -> Terms:
-        return Terms(slots, None if self._control is None else self.round, scale=self.scale)
+        option = None if self._options is None else self._options.option
+        return Terms(slots, None if self._control is None else self.round, scale=self.scale, option=option)
 
     def _open_terms(self) -> Terms:
         return self._first_terms(list(self.run.nodes)) if self.dealt is None else self._terms
@@ -119,17 +133,19 @@ class Roster:
         """Where the nodes of each encoder are in the epoch, in the open round; empty where there are no epochs."""
         return () if self._control is None else self._control.clocks(self._open_terms().ratios)
 
-    def learn(self, summary: Summary) -> None:
-        """Learn from the open round, which is about to end, how the epoch is to go on."""
+    def learn(self, summary: Summary, beliefs: Sequence[Belief]) -> None:
+        """Learn from the open round, which is about to end, how the epoch is to go on, and what to choose next."""
         if self._control is not None:
             self._control.learn(summary, self._open_terms().ratios)
+        if self._options is not None:
+            self._options.learn(summary, beliefs, self.clocks())
 
     def sent_before(self, node: str) -> Sample | None:
         """What this node sent in the last round, where that round and the open one begin an epoch; of some nodes."""
         last, beginning = self._closed_terms, self._control is not None and not self._open_terms().ratios
         if not beginning or node not in self._closed or last.ratios or last.epoch != self.round - 1:
             return None
-        return sent_first(self.run, node, last)
+        return sent_first(self.open_run, node, last)
 
     def plan(self, node: str, round: int) -> Plan | None:
         """What a payload of this node must follow in the open round or the last one; None where there are no plans."""
@@ -192,7 +208,7 @@ class Roster:
 
     def check_basis(self, submission: Submission) -> None:
         """A payload that builds on node state must build on the state known here; 0 begins afresh."""
-        if self.run.relative:  # the basis is the reference, by which the payload was read
+        if self.open_run.relative:  # the basis is the reference, by which the payload was read
             return
         node, known = submission.receipt.node, self._basis.get(submission.receipt.node, 0)
         if submission.basis not in (known, 0) or (submission.payload is None and submission.basis == 0):
@@ -239,21 +255,29 @@ class Roster:
             self.known[node] = accepted.weight
         return list(self.known)[: max(0, len(self.known) - max(most_nodes, len(self.accepted)))]
 
-    def next_round(self, mean: Doubles | None) -> None:
-        """Close the round, and open the next one; ``mean`` is its estimate, None where it was skipped."""
+    def next_round(self, mean: Doubles | None) -> bool:
+        """Close the round, and open the next one; ``mean`` is its estimate, None where it was skipped.
+
+        Returns whether the memory is to begin anew with it (``OptionControl``).
+        """
         if self.run.in_step:
             self._basis.update({node: accepted.basis for node, accepted in self.accepted.items()})
         self._closed_terms, self.dealt = self._open_terms(), None
         wanted = (accepted.wanted_scale for accepted in self.accepted.values())
-        self.scale = next_scale(wanted, self.scale) if self.run.common_scale else None
+        self.scale = next_scale(wanted, self.scale) if self.open_run.common_scale else None
         self._closed = {node: replace(accepted, wanted_scale=None) for node, accepted in self.accepted.items()}
         self.accepted = {}
-        if self._control is None:  # only an epoch outlives its round
+        changed, anew = (False, False) if self._options is None else self._options.decide()
+        if changed:
+            self.scale, self._terms = None, Terms()
+            self._control = EpochControl(self.open_run) if self.open_run.epochs is not None else None
+        elif self._control is None:  # only an epoch outlives its round
             self._terms = Terms()
         self.round += 1
         if self.reference is not None:
             last = self.reference._replace(round=self.round)
             self.reference = last if mean is None else Reference.of(self.round, mean)
+        return anew
 
     def forget(self, node: str) -> None:
         """Drop weight and basis of a node."""
@@ -284,7 +308,13 @@ class Roster:
             **({} if scales == (None, None) else {"scales": np.array([scale or 0.0 for scale in scales])}),
             **({} if self.reference is None else {"reference": self.reference.mean}),
             **({} if self._control is None else {"epoch": self._epoch_state(self._control)}),
+            **({} if self._options is None else {"options": self._options_state(self._options)}),
         }
+
+    def _options_state(self, options: OptionControl) -> Tree:
+        last = self._closed_terms
+        closed = np.array([-1 if each is None else each for each in (last.option, last.epoch)], np.int64)
+        return {"control": options.state(), "closed": closed, "ratios": np.frombuffer(last.ratios, np.uint8)}
 
     def _epoch_state(self, control: EpochControl) -> Tree:
         last = self._terms
@@ -315,6 +345,8 @@ class Roster:
         before, self.scale = self._scales_in(state)
         self.dealt, self._terms, self._closed_terms = None, Terms(), Terms(slots, scale=before)
         self._closed_terms.plan("")  # refuses what is no list of names
+        if self._options is not None:
+            self._restore_options(branch(state, "options"), self._options)
         if self._control is not None:
             self._restore_epoch(branch(state, "epoch"), self._control)
         if self.run.relative:
@@ -335,14 +367,24 @@ class Roster:
             Plan(0, 1, scale=scale)  # refuses what cannot be one
         return before, now
 
+    def _restore_options(self, state: Tree, options: OptionControl) -> None:
+        options.restore(branch(state, "control"))
+        option, epoch = (None if each < 0 else each for each in array_in(state, "closed").tolist())
+        last = self._closed_terms
+        self._closed_terms = Terms(last.slots, epoch, array_in(state, "ratios").tobytes(), last.scale, option)
+        self._closed_terms.plan("")
+        self._control = EpochControl(self.open_run) if self.open_run.epochs is not None else None
+
     def _restore_epoch(self, state: Tree, control: EpochControl) -> None:
         began, closed = branch(state, "began"), branch(state, "closed")
         if not isinstance(began, int) or not -1 <= began < self.round:
             raise ValueError("an epoch begins in a round that is over")
         slots: Any = branch(state, "slots")
-        self._terms = Terms(slots, None if began < 0 else began, array_in(state, "ratios").tobytes())
+        option = None if self._options is None else self._options.option
+        self._terms = Terms(slots, None if began < 0 else began, array_in(state, "ratios").tobytes(), option=option)
         self._terms.plan("")  # refuses ratios that cannot be, and what is no list of names
-        self._closed_terms = self._terms if closed else Terms(self._closed_terms.slots, self.round - 1)
+        if self._options is None:
+            self._closed_terms = self._terms if closed else Terms(self._closed_terms.slots, self.round - 1)
         control.restore(state, "control")
 
     def _stacked(self, weights: Mapping[str, Doubles]) -> Doubles:

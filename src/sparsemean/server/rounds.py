@@ -130,7 +130,7 @@ def assessed(roster: Roster, assessment: Assessment, kind: Kind, summary: Summar
 
 def concluded(
     roster: Roster, assessment: Assessment, prepared: Prepared, result: tuple[Doubles, Counts] | None, most_nodes: int
-) -> tuple[Estimate | None, str | None, list[str]]:
+) -> tuple[Estimate | None, str | None, list[str], bool]:
     """End the round in roster and assessment, which learn from it.
 
     Parameters
@@ -142,19 +142,19 @@ def concluded(
 
     Returns
     -------
-    The estimate and a warning, None where there is none; and which nodes were forgotten.
+    The estimate and a warning, None where there is none; which nodes were forgotten; whether the memory begins anew.
     """
     estimate = warning = None
     if result is not None:
         warning = assessment.divergence(prepared.quality)
         estimate = _estimate(roster, prepared.quality, *result)
     assessment.learn(prepared.beliefs)
-    roster.learn(prepared.summary)
+    roster.learn(prepared.summary, prepared.beliefs)
     forgotten = roster.hear(most_nodes)
     for node in forgotten:
         roster.forget(node)
-    roster.next_round(None if estimate is None else estimate.mean)
-    return estimate, warning, forgotten
+    anew = roster.next_round(None if estimate is None else estimate.mean)
+    return estimate, warning, forgotten, anew
 
 
 def _estimate(roster: Roster, quality: Quality, mean: Doubles, counts: Counts) -> Estimate:

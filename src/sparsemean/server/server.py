@@ -33,6 +33,7 @@ from sparsemean.server.clip import Clip
 from sparsemean.server.counters import Counters
 from sparsemean.server.group_commit import GroupCommit
 from sparsemean.server.local import Entry, LocalRounds
+from sparsemean.server.option_control import Why
 from sparsemean.server.reports import RoundReport
 from sparsemean.server.roster import Roster, Submission
 from sparsemean.server.rounds import Kind, Rounds
@@ -201,6 +202,15 @@ class Server:
         """
         reference = self._ready_alone(lambda rounds: rounds.roster.reference)
         return None if reference is None else reference.mean
+
+    @property
+    def open_run(self) -> Run:
+        """The run that payloads of the open round go by: with ``Auto`` one of the run's ``options``, else the run."""
+        return self._ready_alone(lambda rounds: rounds.roster.open_run)
+
+    def why(self) -> Why | None:
+        """What ``Auto`` chose for the open round, and from which figures; None where nothing is chosen."""
+        return self._ready_alone(lambda rounds: rounds.roster.why)
 
     def plan(self, node: str) -> bytes:
         """What this node needs to encode its vector in the open round: ``client.encode(vector, round, plan)``.

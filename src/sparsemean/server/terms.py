@@ -31,12 +31,15 @@ class Terms:
         Those of the epoch so far (``sampling.clock``).
     scale : float, optional
         That of few-bit values, for all who have a slot.
+    option : int, optional
+        With ``Auto``, what all nodes encode with.
     """
 
     slots: Slots = field(default_factory=list)
     epoch: int | None = None
     ratios: bytes = b""
     scale: float | None = None
+    option: int | None = None
 
     @cached_property
     def _seats(self) -> dict[str, _Seat]:
@@ -50,7 +53,8 @@ class Terms:
     def plan(self, node: str) -> Plan:
         """What this node goes by; without a slot it draws independently."""
         seat = self._seats.get(node, _Seat())
-        return Plan(seat.slot, seat.slots, self.epoch, self.ratios, None if seat.slot is None else self.scale)
+        scale = None if seat.slot is None else self.scale
+        return Plan(seat.slot, seat.slots, self.epoch, self.ratios, scale, self.option)
 
     def choice(self, node: str) -> int | None:
         """Which encoder this node must use, since its slot is among those of that one; None where it may choose."""

@@ -1,5 +1,7 @@
 """Plans on the wire: 13 bytes, 15 with a scale, or 23 and one for each ratio of an epoch; bound to run, node, round.
 
+A plan of an ``Auto`` run has two bytes more, in front of these: version 4, and the number of the option.
+
 =======  ====  ================================================================
 offset   size  field
 =======  ====  ================================================================
@@ -20,19 +22,21 @@ from __future__ import annotations
 
 import hashlib
 import struct
+from dataclasses import replace
 
 from sparsemean.errors import InvalidInput
 from sparsemean.sampling.clock import MOST_RATIOS
 from sparsemean.sampling.plan import Plan
 
-FRESH, EPOCH, SCALE = 1, 2, 3
+FRESH, EPOCH, SCALE, OPTION = 1, 2, 3, 4
 NO_SLOT = (1 << 32) - 1
 TERMS = struct.Struct("<BII")
 CLOCK = struct.Struct("<QH")
 TAG_BYTES = 4
 SCALE_BYTES = 2
 UNKNOWN = "this is not a plan of this release; pass what server.plan(node) returned"
-MOST_BYTES = TERMS.size + CLOCK.size + MOST_RATIOS + TAG_BYTES
+OPTION_BYTES = 2
+MOST_BYTES = OPTION_BYTES + TERMS.size + CLOCK.size + MOST_RATIOS + TAG_BYTES
 
 
 def pack(plan: Plan, bound_to: bytes) -> bytes:
@@ -50,7 +54,16 @@ def slot_field(plan: Plan) -> int:
     return NO_SLOT if plan.slot is None else plan.slot
 
 
+def option_of(blob: bytes) -> int:
+    """The option that a plan of an ``Auto`` run names, before anything else is known of it."""
+    if len(blob) < OPTION_BYTES or blob[0] != OPTION:
+        raise InvalidInput(UNKNOWN)
+    return blob[1]
+
+
 def _terms(plan: Plan) -> bytes:
+    if plan.option is not None:
+        return bytes([OPTION, plan.option]) + _terms(replace(plan, option=None))
     if plan.scale is not None:
         return TERMS.pack(SCALE, slot_field(plan), plan.slots) + struct.pack("<f", plan.scale)[2:]
     if plan.epoch is None:
@@ -59,11 +72,13 @@ def _terms(plan: Plan) -> bytes:
     return TERMS.pack(EPOCH, slot_field(plan), plan.slots) + clock
 
 
-def unpack(blob: bytes, bound_to: bytes, epochs: bool = False) -> Plan:
+def unpack(given: bytes, bound_to: bytes, epochs: bool = False, option: int | None = None) -> Plan:
     """The plan in these bytes; refused where it is damaged, or was given to another node or for another round.
 
-    ``epochs`` says whether the draw is one of epochs, whose terms have another version.
+    ``epochs`` says whether the draw is one of epochs, whose terms have another version; ``option`` is that of the plan
+    where it has one (``option_of``).
     """
+    blob = given if option is None else given[OPTION_BYTES:]
     extra = {EPOCH: CLOCK.size} if epochs else {FRESH: 0, SCALE: SCALE_BYTES}
     version, rest = blob[:1], blob[TERMS.size : -TAG_BYTES]
     if len(blob) < TERMS.size + TAG_BYTES or len(rest) < extra.get(version[0], len(blob)):
@@ -73,7 +88,8 @@ def unpack(blob: bytes, bound_to: bytes, epochs: bool = False) -> Plan:
     if len(rest) != extra[version[0]] + count:
         raise InvalidInput(UNKNOWN)
     scale = struct.unpack("<f", b"\0\0" + rest)[0] if version[0] == SCALE else None
-    plan = Plan(None if slot == NO_SLOT else slot, slots, epoch, rest[CLOCK.size :] if epochs else b"", scale)
-    if blob != pack(plan, bound_to):
+    ratios = rest[CLOCK.size :] if epochs else b""
+    plan = Plan(None if slot == NO_SLOT else slot, slots, epoch, ratios, scale, option)
+    if given != pack(plan, bound_to):
         raise InvalidInput("the plan is of another run, node or round, or damaged; ask for server.plan(node) again")
     return plan

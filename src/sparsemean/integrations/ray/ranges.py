@@ -29,6 +29,11 @@ class Sharding:
     clip: tuple[float | None, float | None] | None
 
     def __post_init__(self) -> None:
+        if self.run.auto:
+            raise sm.InvalidInput(
+                f"{self.run.scheme.encoder!r} is chosen by what whole vectors show, and RayServer has them in ranges; "
+                "use a Server, or take the scheme that its why() names"
+            )
         if self.run.relative:
             raise sm.InvalidInput(
                 f"{self.run.scheme.encoder!r} needs the whole last mean to read payloads, and RayServer has it "

@@ -108,7 +108,7 @@ class ShardedRounds(Rounds):
         with self._asking() as shards:
             shards.end(prepared.kind, prepared.summary, most_nodes)
             result = self._ended(shards) if prepared.kind == "close" else None
-            estimate, warning, _ = concluded(self.roster, self.assessment, prepared, result, most_nodes)
+            estimate, warning, *_ = concluded(self.roster, self.assessment, prepared, result, most_nodes)
         return estimate, warning
 
     def _ended(self, shards: Shards) -> tuple[Doubles, Counts]:

@@ -1,0 +1,40 @@
+"""What values tell of options that were not chosen: their energy, and how far they are from what is remembered."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sparsemean._types import Doubles, Floats
+from sparsemean.memory import Arrival, MemoryState
+from sparsemean.payload.blocks import Blocks
+
+VALUES = 1 << 18
+"""Where so many values of a round were looked at, the others are not."""
+SUMS = (
+    *("squares", "relative", "peak", "relative_peak", "noise"),
+    *("values", "heard", "from_own", "from_common", "heard_noise", "nodes"),
+)
+"""Rows of ``Summary.observed``. All but the last are weighted by w²/π, π being the probability of the coordinate, so
+that they stand for whole vectors: Σx², Σ(x − r)², r being the reference; the same with the node's largest x² and
+(x − r)² in place of each; the variance of their noise; the number of values; and where the node was heard before, the
+number, Σ(x − B)², Σ(x − c)² of a hybrid memory's B and c, and the noise again. Last, how many nodes were looked at."""
+
+
+@np.errstate(over="ignore", invalid="ignore")  # as in totals: squares of absurd values may overflow
+def observed(arrival: Arrival, memory: MemoryState, blocks: Blocks, reference: Floats | None) -> Doubles:
+    """What a payload adds to ``Summary.observed``."""
+    found, payload = np.zeros((len(SUMS), len(blocks.sizes))), arrival.payload
+    for part in () if payload is None else payload.parts:
+        at, x = part.coordinates, part.values.astype(np.float64)
+        if not x.size:
+            continue
+        weight = np.broadcast_to(blocks.at(arrival.weight, at), at.shape) ** 2 * part.scale
+        squares = x * x
+        relative = squares if reference is None else (x - reference[at]) ** 2
+        noise = np.broadcast_to(np.asarray(part.noise, np.float64), x.shape)
+        heard, own, common = memory.last_heard(arrival.node, at)
+        levels = squares, relative, squares.max(), relative.max(), noise
+        each = (*levels, 1.0, heard, heard * (x - own) ** 2, heard * (x - common) ** 2, heard * noise)
+        found[:-1] += [blocks.sums_at(at, np.broadcast_to(weight * one, at.shape)) for one in each]
+    found[-1] = arrival.weight > 0
+    return found

@@ -1,0 +1,257 @@
+"""Which option of ``Auto`` the next round takes, by what earlier rounds showed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from sparsemean._types import Doubles
+from sparsemean.decoding.decoders import Belief
+from sparsemean.decoding.summary import Summary
+from sparsemean.run import Run
+from sparsemean.sampling import Clock
+from sparsemean.server.observed import SUMS
+from sparsemean.server.option_forecast import Coverage, Figures, Held, balanced_errors, epochs_errors, promised
+from sparsemean.state_tree import Tree, array_in, branch
+from sparsemean.wire.values.dithered import Dithered
+from sparsemean.wire.values.eden import Eden
+
+WORTH = 0.9
+"""An option takes over where it promises this part of the error of the one that is on, or less."""
+TRUST, TREND_TRUST = 0.5, 0.3
+"""How much the drift that a round shows counts against that of earlier ones, at least; and its trend."""
+FASTEST_TREND = 0.5
+WIDEST = 4.0
+"""The residual is at most so many times as large, or small, as what drift and noise give."""
+COARSE = 0.1
+"""Values with noise above this part of D hide what a node's own past tells, and are dropped before a share of the
+coordinates is sent: the memory begins anew, with the average over nodes."""
+
+
+@dataclass(frozen=True)
+class Why:
+    """What was chosen for a round, and from which figures; errors are squared errors of the mean, in the coming rounds.
+
+    Attributes
+    ----------
+    encoder, values : str
+        What nodes encode with.
+    expected : float
+        The error that it promises; NaN before the first round has ended.
+    others : tuple of (str, float)
+        All options with what they promise, the best first.
+    nodes : int
+        How many nodes came in the last round.
+    energy : float
+        The error that all vectors' energy would make, Σ w²‖x‖²/W².
+    residual : float
+        The same of what the memory did not expect.
+    correlation : float
+        (R2/R1)/(n − 1) of that.
+    drift : float
+        How much of a node's own last values changes in a round.
+    """
+
+    encoder: str
+    values: str
+    expected: float
+    others: tuple[tuple[str, float], ...]
+    nodes: int
+    energy: float
+    residual: float
+    correlation: float
+    drift: float
+
+    def __str__(self) -> str:
+        if math.isnan(self.expected):
+            return f"{self.values} values by {self.encoder}: the first round, which is safe with any vectors"
+        best = "; ".join(f"{name} {error:.3g}" for name, error in self.others[:4])
+        return (
+            f"{self.values} values by {self.encoder}, which promises a squared error of {self.expected:.3g}. Of "
+            f"{self.nodes} nodes with an energy of {self.energy:.3g}, the memory leaves {self.residual:.3g}; nodes "
+            f"correlate by {self.correlation:.2f}, and change by {self.drift:.3g} a round. The best: {best}"
+        )
+
+
+class Decision(NamedTuple):
+    """Whether the next round has another option, and whether the memory begins anew for it."""
+
+    changed: bool
+    anew: bool
+
+
+class OptionControl:
+    """The option of the open round, and the figures by which the next one is chosen.
+
+    Any rule that goes by earlier rounds alone keeps the estimate unbiased.
+    """
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self.option = 0
+        self._promises: list[float] = []
+        self._figures: Figures | None = None
+        self._drift = math.nan
+        self._last_drift, self._trend = 0.0, 0.0
+        self._levels = np.zeros((2, 2))  # energy and largest square, of x and of x − r
+        self._memory = Coverage()
+        self._based = False  # whether the memory has an average over nodes, also where it has heard none
+
+    def learn(self, summary: Summary, beliefs: Sequence[Belief], clocks: Sequence[Clock]) -> None:
+        """The open round is about to end with this summary."""
+        if not summary.nodes.any() or not summary.observed.size:
+            return
+        per_weight = _per_weight(summary)
+        of = dict(zip(SUMS, (_whole(summary) @ per_weight).tolist(), strict=True))
+        residual, correlation = self._residual(summary, beliefs, clocks, per_weight)
+        if not all(map(math.isfinite, (*of.values(), residual, correlation))):  # squares of absurd values overflow
+            return
+        energies = [max(of[name] - of["noise"], 0.0) for name in ("squares", "relative")]
+        self._levels = np.array([energies, [of["peak"], of["relative_peak"]]]).T
+        common = residual if self._based else math.nan
+        if of["heard"] > 0.0:
+            part = of["values"] / of["heard"]
+            common = max(part * (of["from_common"] - of["heard_noise"]), 0.0)
+            self._learn_drift(part * (of["from_own"] - of["heard_noise"]))
+        drift = 0.0 if math.isnan(self._drift) else self._drift
+        trend = min(max(math.exp(self._trend), FASTEST_TREND), 1.0)
+        figures = Figures(int(summary.nodes.max()), correlation, residual, common, drift, trend)
+        expected = figures.unexplained_in(self._memory)
+        fit = min(max(residual / expected, 1.0 / WIDEST), WIDEST) if expected > 0.0 else 1.0
+        self._figures = replace(figures, fit=fit)
+        self._memory = self._after(clocks, of["noise"])
+
+    def _learn_drift(self, from_own: float) -> None:
+        """From the energy of the differences to what nodes sent last."""
+        held = self._memory.together()
+        if held.unheard < 1.0:
+            drift = max(from_own - held.noise, 0.0) / max(held.age, 1.0)
+            trust = max(TRUST, self._run.options[self.option].shares[0])
+            if self._last_drift > 0.0 and drift > 0.0:
+                self._trend += TREND_TRUST * (math.log(drift / self._last_drift) - self._trend)
+            self._last_drift = drift
+            self._drift = drift if math.isnan(self._drift) else trust * drift + (1.0 - trust) * self._drift
+
+    def _residual(
+        self, summary: Summary, beliefs: Sequence[Belief], clocks: Sequence[Clock], per_weight: Doubles
+    ) -> tuple[float, float]:
+        """Energy of the residuals, and their correlation."""
+        now = self._run.options[self.option]
+        shares = np.array(now.class_shares)
+        if any(each.scheduled for each in clocks):
+            (of_u, u), (of_s, s) = clocks[0].probabilities
+            shares = np.array([0.0, 0.0, of_u / u, of_s / s])
+        squares, noise = shares @ summary.class_squares @ per_weight, shares @ summary.class_noise @ per_weight
+        energy = max(float(squares - noise), 0.0)
+        told = [
+            each.now if each.now is not None and not math.isnan(each.now) else each.before or 0.0 for each in beliefs
+        ]
+        pairs = float((shares @ summary.class_squares * per_weight) @ np.array(told))  # beliefs go by values with noise
+        return energy, min(max(pairs / energy, -1.0), 1.0) if energy > 0 else 0.0
+
+    def _after(self, clocks: Sequence[Clock], noise: float) -> Coverage:
+        """The memory after the round, whose values had this noise."""
+        p = self._run.options[self.option].shares[0]
+        if not clocks:
+            return self._memory.uniform(p, noise)
+        if not clocks[0].scheduled:
+            return self._memory.first(p, noise)
+        (r_u, of_u), (r_s, of_s) = clocks[0].probabilities
+        return self._memory.later(r_u / of_u, r_s / of_s, noise)
+
+    def _noise(self, option: Run) -> float:
+        """The energy of the noise that this option's values would have, if all coordinates were sent."""
+        kind, k = option.value_kind, option.layout[0].count
+        energy, peak = self._levels[int(option.relative)]
+        if isinstance(kind, Eden):
+            rotated = kind.omega(k)
+            if rotated:
+                return float(rotated * energy)
+            kind = kind.few
+        if isinstance(kind, Dithered):
+            return float(peak / (3.0 * (2**kind.bits - 1) ** 2))
+        return float(energy) * {"float16": 2.0**-23}.get(kind.name, 2.0**-50)
+
+    def decide(self) -> Decision:
+        """Choose for the next round."""
+        if self._figures is None:
+            return Decision(False, False)
+        coarse = self._memory.together().noise > COARSE * self._figures.common
+        memory = Coverage() if coarse else self._memory  # what an option would begin with
+        self._promises = [self._promise(self._figures, memory, number) for number in range(len(self._run.options))]
+        best, before = int(np.argmin(self._promises)), self.option
+        if not self._promises[best] < WORTH * self._promises[before]:
+            return Decision(False, False)
+        self.option = best
+        anew = coarse and self._run.options[best].shares[0] < 1.0
+        self._memory = (
+            Coverage() if anew else Coverage(Held(), self._memory.together())
+        )  # an epoch ends with its option
+        self._based |= anew
+        return Decision(True, anew)
+
+    @property
+    def why(self) -> Why:
+        """What was chosen for the open round, and from which figures."""
+        options, found = self._run.options, self._figures
+        chosen = _shown(options[self.option])
+        if found is None or not self._promises:
+            return Why(*chosen, math.nan, (), 0, math.nan, math.nan, math.nan, math.nan)
+        promises = zip((" ".join(_shown(each)) for each in options), self._promises, strict=True)
+        ranked = tuple(sorted(promises, key=lambda each: each[1]))
+        told = float(self._levels[0, 0]), found.residual, found.correlation, found.drift
+        return Why(*chosen, self._promises[self.option], ranked, found.nodes, *told)
+
+    def _promise(self, figures: Figures, memory: Coverage, number: int) -> float:
+        option = self._run.options[number]
+        p, noise = option.shares[0], self._noise(option)
+        if option.epochs is None:
+            return promised(balanced_errors(figures, memory, p, noise))
+        return promised(epochs_errors(figures, memory, p, noise, on=number == self.option and memory.u.part > 0.0))
+
+    def state(self) -> Tree:
+        """All of it."""
+        figures = () if self._figures is None else tuple(vars(self._figures).values())
+        return {
+            "option": self.option,
+            "drift": np.array([self._drift, self._last_drift, self._trend, self._based]),
+            "levels": self._levels,
+            "memory": np.array(self._memory),
+            "figures": np.array(figures),
+            "promises": np.array(self._promises),
+        }
+
+    def restore(self, state: Tree) -> None:
+        """Restore what ``state()`` returned."""
+        option = branch(state, "option")
+        if not isinstance(option, int) or not 0 <= option < len(self._run.options):
+            raise ValueError("there is no such option")
+        self.option = option
+        self._drift, self._last_drift, self._trend, based = array_in(state, "drift").tolist()
+        self._based = bool(based)
+        self._levels = array_in(state, "levels").reshape(2, 2)
+        self._memory = Coverage(*(Held(*each) for each in array_in(state, "memory").tolist()))
+        figures, self._promises = array_in(state, "figures").tolist(), array_in(state, "promises").tolist()
+        self._figures = Figures(int(figures[0]), *figures[1:]) if figures else None
+
+
+def _shown(option: Run) -> tuple[str, str]:
+    return repr(option.scheme.encoder), option.scheme.values
+
+
+def _whole(summary: Summary) -> Doubles:
+    """The sums over all nodes, where some were not looked at: they are taken to be like the others."""
+    looked_at = summary.observed[-1]
+    factor = np.divide(summary.nodes, looked_at, out=np.zeros(looked_at.shape), where=looked_at > 0)
+    whole: Doubles = summary.observed * factor
+    return whole
+
+
+def _per_weight(summary: Summary) -> Doubles:
+    """1/W² of each block, 0 where nobody has weight."""
+    weight = summary.weight
+    return np.divide(1.0, weight**2, out=np.zeros_like(weight), where=weight > 0)

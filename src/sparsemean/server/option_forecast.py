@@ -1,0 +1,186 @@
+"""What error an option of ``Auto`` promises over the coming rounds, as far as earlier ones can tell.
+
+Every coordinate that the memory holds has an age, the rounds since it was last sent, and the noise of the value kind by
+which it was sent. The energy of what a node's own past leaves unexplained is taken as q = N + δA, with the noise N, the
+mean age A and the drift δ; that of what the average over nodes leaves as D. With both the memory errs by Dq/(D + q);
+where a node was not heard, by D. An option that sends a share p of the coordinates with noise ν has the error
+(a₁ + a₂ρ)R + (a₁ + 1)ν, R being the residual (``theory.spatial_mse``), and leaves the share p of age 1 and with the
+noise ν. All of these are energies of whole vectors, Σ w²‖·‖²/W², so that sending everything has the error ν.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
+
+from sparsemean import theory
+from sparsemean.sampling.clock import MOST_RATIO, SIXTEENTHS
+from sparsemean.theory.estimated import LEAST_RATIO
+
+HORIZON = 16
+"""Rounds that are looked ahead: two epochs of an eighth of the coordinates."""
+LARGEST_RATIO = MOST_RATIO / SIXTEENTHS
+NOTHING = 1e-300  # errors are compared by their logarithms
+
+
+class Held(NamedTuple):
+    """Coordinates of the memory.
+
+    Attributes
+    ----------
+    part : float
+        Which part of all they are.
+    unheard : float
+        Of which part of them nothing was heard of a node.
+    noise, age : float
+        Of the others, on average.
+    """
+
+    part: float = 0.0
+    unheard: float = 1.0
+    noise: float = 0.0
+    age: float = 0.0
+
+    def older(self, step: float) -> Held:
+        """A round later, in which none of them was sent."""
+        return self._replace(age=self.age + step)
+
+    def with_sent(self, share: float, noise: float, step: float) -> Held:
+        """A round later, in which this share of them was sent with this noise."""
+        again, rest = Held(share, 0.0, noise, step), self.older(step)._replace(part=1.0 - share)
+        return again.beside(rest)._replace(part=self.part)
+
+    def beside(self, other: Held) -> Held:
+        """These and others as one class.
+
+        >>> Held(0.25, 0.0, 4.0, 1.0).beside(Held(0.75, 1.0))
+        Held(part=1.0, unheard=0.75, noise=4.0, age=1.0)
+        """
+        both, part = (self, other), self.part + other.part
+        heard = [each.part * (1.0 - each.unheard) for each in both]
+        if part <= 0.0 or sum(heard) <= 0.0:
+            return Held(part)
+        noise, age = (sum(h * each[i] for h, each in zip(heard, both, strict=True)) / sum(heard) for i in (2, 3))
+        return Held(part, 1.0 - sum(heard) / part, noise, age)
+
+
+class Coverage(NamedTuple):
+    """What the memory holds: the coordinates of the classes U and S, where an epoch is on; else all are in the second.
+
+    A ``step`` is what a round adds to ages: 1, or less where the drift is expected to become less.
+    """
+
+    u: Held = Held()
+    s: Held = Held(1.0)
+
+    def together(self) -> Held:
+        """All coordinates as one class."""
+        return self.u.beside(self.s)
+
+    def uniform(self, p: float, noise: float, step: float = 1.0) -> Coverage:
+        """A round later, in which a share of all was sent."""
+        return Coverage(Held(), self.together().with_sent(p, noise, step))
+
+    def first(self, p: float, noise: float, step: float = 1.0) -> Coverage:
+        """After the first round of an epoch."""
+        return Coverage(self.together().older(step)._replace(part=1.0 - p), Held(p, 0.0, noise, step))
+
+    def later(self, pi_u: float, pi_s: float, noise: float, step: float = 1.0) -> Coverage:
+        """After a later round, which sends these shares of U and S."""
+        moved = min(pi_u, 1.0) * self.u.part
+        s = self.s.with_sent(pi_s, noise, step).beside(Held(moved, 0.0, noise, step))
+        return Coverage(self.u.older(step)._replace(part=self.u.part - moved), s)
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What earlier rounds showed.
+
+    Attributes
+    ----------
+    nodes : int
+        How many came.
+    correlation : float
+        ρ/(n − 1) of the residuals.
+    residual : float
+        Their energy.
+    common : float
+        D; NaN where nothing was remembered yet, so that the residual stays what it is.
+    drift, trend : float
+        δ, and by which factor it changes from round to round, at most 1.
+    fit : float, default 1
+        The residual over what N, A, D and δ give.
+    """
+
+    nodes: int
+    correlation: float
+    residual: float
+    common: float
+    drift: float
+    trend: float
+    fit: float = 1.0
+
+    def unexplained(self, held: Held) -> float:
+        """R, if all coordinates were held so."""
+        if math.isnan(self.common):
+            return self.residual
+        heard = left_by_both(self.common, held.noise + self.drift * held.age)
+        return self.fit * ((1.0 - held.unheard) * heard + held.unheard * self.common)
+
+    def unexplained_in(self, memory: Coverage) -> float:
+        """R of both classes together."""
+        return sum(held.part * self.unexplained(held) for held in memory if held.part > 0.0)
+
+
+def left_by_both(common: float, own: float) -> float:
+    """Dq/(D + q), what is left where two predictions err independently by D and q.
+
+    >>> left_by_both(1.0, 3.0), left_by_both(2.0, 0.0)
+    (0.75, 0.0)
+    """
+    return common * own / (common + own) if own > 0.0 else 0.0
+
+
+@lru_cache(maxsize=4096)
+def _factors(n: int, p: float, correlation: float) -> tuple[float, float]:
+    """a₁ and a₁ + a₂ρ of a balanced draw that is decoded by the ratio ρ."""
+    ratio = max(correlation * (n - 1), LEAST_RATIO)
+    alone = theory.spatial_mse(float(n * n), 0.0, n, p, ratio, slots=n)
+    return alone, theory.spatial_mse(float(n * n), ratio * n * n, n, p, ratio, slots=n)
+
+
+def promised(errors: Iterator[float]) -> float:
+    """The geometric mean of the errors of the coming rounds."""
+    return math.exp(sum(math.log(max(next(errors), NOTHING)) for _ in range(HORIZON)) / HORIZON)
+
+
+def balanced_errors(figures: Figures, memory: Coverage, p: float, noise: float) -> Iterator[float]:
+    """The error of each coming round, if all send a share p with this noise, balanced over nodes."""
+    step = 1.0
+    alone, together = (0.0, 0.0) if p == 1.0 else _factors(figures.nodes, p, round(figures.correlation, 3))
+    while True:
+        yield together * figures.unexplained_in(memory) + (alone + 1.0) * noise
+        memory, step = memory.uniform(p, noise, step), step * figures.trend
+
+
+def epochs_errors(figures: Figures, memory: Coverage, p: float, noise: float, on: bool) -> Iterator[float]:
+    """The same if they go through all coordinates in epochs, of which one may be on."""
+    first, step = not on, 1.0
+    n = figures.nodes
+    together = 1.0 / p - 1.0 + theory.CountLaw(n, p, n).pair_excess * figures.correlation * (n - 1)
+    while True:
+        if first:
+            yield together * figures.unexplained_in(memory) + noise / p
+            memory, first, step = memory.first(p, noise, step), False, step * figures.trend
+            continue
+        (u, s), of_u, of_s = memory, figures.unexplained(memory.u), figures.unexplained(memory.s)
+        ratio = min(max(math.sqrt(of_u / of_s), 1.0), LARGEST_RATIO) if of_s > 0.0 else LARGEST_RATIO
+        pi_s = p / (ratio * u.part + s.part)
+        pi_u = 1.0 if 4.0 * u.part <= p else min(ratio * pi_s, 1.0)
+        classes = (u.part, pi_u, of_u), (s.part, pi_s, of_s)
+        yield sum(part * ((1.0 / pi - 1.0) * rest + noise / pi) for part, pi, rest in classes)
+        memory, step = memory.later(pi_u, pi_s, noise, step), step * figures.trend
+        first = memory.u.part <= 1e-9
