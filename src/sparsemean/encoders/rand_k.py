@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from sparsemean._types import Floats, Ints
 from sparsemean.encoders.base import Encoder, EncoderFacts, State
 from sparsemean.encoders.size import Size, checked, count
 from sparsemean.errors import IncompatibleScheme, InvalidInput
 from sparsemean.kernels import Sample, gathered
+from sparsemean.kernels.tiled import Tiled, gather_listed
 from sparsemean.payload import Layout, Part, Payload
 from sparsemean.sampling import Draw, Epochs, Independent, Key
 from sparsemean.sampling.draws import LATER
@@ -67,5 +70,9 @@ class RandK(Encoder):
         return Payload(tuple(Part(each.where, _values(each.where, vector), each.scale) for each in classes))
 
 
-def _values(where: Ints | Sample, vector: Floats) -> Floats:
+def _values(where: Ints | Sample | Tiled, vector: Floats) -> Floats:
+    if isinstance(where, Tiled):
+        values = np.empty(where.k, vector.dtype)
+        gather_listed(where, vector, values)
+        return values
     return gathered(where, vector) if isinstance(where, Sample) else vector[where]

@@ -11,6 +11,7 @@ import numpy as np
 from sparsemean._types import Doubles, Floats, Ints
 from sparsemean.kernels import Sample
 from sparsemean.kernels.sample import drawn
+from sparsemean.kernels.tiled import Tiled
 from sparsemean.payload.noise import Levels, Octaves
 from sparsemean.sampling import Draw, Drawn, Independent, Key
 
@@ -21,8 +22,8 @@ class Part:
 
     Attributes
     ----------
-    where : array of int, or Sample
-        The coordinates. A sample stays undrawn until somebody asks for them.
+    where : array of int, Sample or Tiled
+        The coordinates. A sample stays undrawn until somebody asks for them; a list by tile takes two bytes for each.
     values : array
         One value for each, float32 or float64.
     scale : float, default 1
@@ -33,7 +34,7 @@ class Part:
         The scale that would suit few-bit values of a draw with a common scale; the receiver's.
     """
 
-    where: Ints | Sample
+    where: Ints | Sample | Tiled
     values: Floats
     scale: float = 1.0
     noise: Levels | Octaves | float = 0.0
@@ -42,6 +43,8 @@ class Part:
     @cached_property
     def coordinates(self) -> Ints:
         """Where the values stand."""
+        if isinstance(self.where, Tiled):
+            return self.where.coordinates
         return drawn(self.where) if isinstance(self.where, Sample) else self.where
 
 
@@ -77,7 +80,8 @@ class Payload:
         held: dict[int, int] = {}
         for part in self.parts:
             noise = () if isinstance(part.noise, float) else part.noise.arrays
-            arrays = (part.where, part.values, *noise)
+            where = (part.where.at, part.where.places) if isinstance(part.where, Tiled) else (part.where,)
+            arrays = (*where, part.values, *noise)
             held |= {id(array): array.nbytes for array in arrays if isinstance(array, np.ndarray)}
         return sum(held.values())
 

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from sparsemean._types import Ints
 from sparsemean.errors import InvalidInput
 from sparsemean.kernels.sample import Sample
+from sparsemean.kernels.tiled import Tiled
 from sparsemean.sampling.keys import Key
 from sparsemean.sampling.samples import balanced_sample_of, sample_of
 
@@ -27,13 +28,13 @@ class Drawn(NamedTuple):
 
     Attributes
     ----------
-    where : Sample or array of int
-        The coordinates; a sample stays undrawn until somebody asks for them.
+    where : Sample, Tiled or array of int
+        The coordinates: a sample, which stays undrawn until somebody asks for them, or a list, by tile or as it is.
     sent, of : int
         So many of so many, on average.
     """
 
-    where: Sample | Ints
+    where: Sample | Tiled | Ints
     sent: int
     of: int
 

@@ -61,7 +61,7 @@ def unpack(reader: Reader, layout: Layout, dim: int, kind: ValueKind, key: Key) 
 def _split(classes: Sequence[Drawn], sent: Floats, noise: Levels | Octaves | float) -> Iterator[Part]:
     begin = 0
     for each in classes:
-        end = begin + (each.where.k if isinstance(each.where, Sample) else each.where.size)
+        end = begin + (each.where.size if isinstance(each.where, np.ndarray) else each.where.k)
         yield Part(
             each.where, sent[begin:end], each.scale, noise if isinstance(noise, float) else noise.between(begin, end)
         )
