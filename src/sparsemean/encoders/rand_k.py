@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-import numpy as np
-
-from sparsemean._types import Floats, Ints
+from sparsemean._types import Floats
 from sparsemean.encoders.base import Encoder, EncoderFacts, State
 from sparsemean.encoders.size import Size, checked, count
 from sparsemean.errors import IncompatibleScheme, InvalidInput
-from sparsemean.kernels import Sample, gathered
-from sparsemean.kernels.tiled import Tiled, gather_listed
 from sparsemean.payload import Layout, Part, Payload
 from sparsemean.sampling import Draw, Epochs, Independent, Key
 from sparsemean.sampling.draws import LATER
@@ -66,13 +62,4 @@ class RandK(Encoder):
 
     def encode(self, vector: Floats, key: Key, state: State) -> Payload:
         (layout,) = self.layout(vector.size)
-        classes = layout.drawn(key, vector.size)
-        return Payload(tuple(Part(each.where, _values(each.where, vector), each.scale) for each in classes))
-
-
-def _values(where: Ints | Sample | Tiled, vector: Floats) -> Floats:
-    if isinstance(where, Tiled):
-        values = np.empty(where.k, vector.dtype)
-        gather_listed(where, vector, values)
-        return values
-    return gathered(where, vector) if isinstance(where, Sample) else vector[where]
+        return Payload(tuple(Part(each.where, values, each.scale) for each, values in layout.gathered(key, vector)))

@@ -5,7 +5,8 @@
 #
 # What is unscheduled of a tile is a list of gaps, in order, from which each round cuts its run. Where a round sends much
 # of a tile, all places of the tile are listed, _RUN at a time, and looked up; where it sends little, the hand of each
-# place is found by a multiplication.
+# place is found by a multiplication. That takes about as long as memory takes for the tile of the vector whose values
+# are wanted: they are asked for ahead, a quarter between every two steps of the draw.
 
 from __future__ import annotations
 
@@ -18,6 +19,7 @@ from sparsemean._types import Array
 from sparsemean.kernels.compiled import (
     _LANES,
     _RUN,
+    _addresses,
     _below,
     _bits,
     _drawn_word,
@@ -29,6 +31,7 @@ from sparsemean.kernels.compiled import (
     _room,
     _run_starts,
     _shuffle_words,
+    _view,
     _walk,
     _word,
     _write_hands,
@@ -66,10 +69,45 @@ def send(
     of_s: Array,
 ) -> None:
     """See ``send_numpy``."""
+    nothing = np.empty(0, np.float32)
+    _sent(first, own, number, tile, counts, begin, end, of_u, of_s, (np.uint64(0), nothing, nothing, nothing))
+
+
+def send_gathered(
+    first: Sample,
+    own: tuple[int, int],
+    number: int,
+    counts: Array,
+    begin: Array,
+    end: Array,
+    of_u: Array,
+    of_s: Array,
+    vector: Array,
+    values_u: Array,
+    values_s: Array,
+) -> None:
+    """See ``send_gathered_numpy``."""
+    vector = np.require(vector, requirements=("C", "A"))
+    (address,), like = _addresses([vector], first.dim)
+    _sent(first, own, number, 0, counts, begin, end, of_u, of_s, (address, like, values_u, values_s))
+
+
+def _sent(
+    first: Sample,
+    own: tuple[int, int],
+    number: int,
+    tile: int,
+    counts: Array,
+    begin: Array,
+    end: Array,
+    of_u: Array,
+    of_s: Array,
+    gathered: Any,
+) -> None:
     stream = np.uint64(own[0]), np.uint64(own[1])
     room, hands = _room(first), first.size // first.hand if first.hand else 0
     more = np.empty_like(room[0]), np.empty((2, hands), np.uint32), np.empty(hands, np.uint32)
-    _send(tuple(first), stream, number, tile, counts, begin, end, of_u, of_s, room, more)
+    _send(tuple(first), stream, number, tile, counts, begin, end, of_u, of_s, gathered, room, more)
 
 
 @_entry
@@ -142,11 +180,15 @@ def _send(
     end: Array,
     of_u: Array,
     of_s: Array,
+    gathered: Any,
     room: Any,
     more: Any,
 ) -> None:
-    """Within ``room`` lie the places of U, then those of S: first the others, then those of the epoch's first round."""
-    prepared, (x, draws, hands) = _prepared(drawn), room
+    """Within ``room`` lie the places of U, then those of S: first the others, then those of the epoch's first round.
+
+    ``gathered`` is the address and type of the vector whose values there are wanted, and where they go; 0: none are.
+    """
+    prepared, (x, draws, hands), (vector, like, values_u, values_s) = _prepared(drawn), room, gathered
     at_u, at_s = 0, 0
     for t in range(begin.shape[0]):
         left, c, f = counts[0, t], counts[1, t], counts[2, t]
@@ -155,6 +197,9 @@ def _send(
         start = (tile + t) * prepared.size
         m = min(prepared.size, prepared.dim - start)
         taken = _place(prepared, tile + t + 1) - _place(prepared, tile + t)
+        here = _view(vector, like, start, m if vector else 0)
+        wanted = here[: here.size if (c + f) * 16 >= m else 0]
+        _fetch(wanted, 0)
         if c:
             o = _rotation(left, own[0], own[1], number, tile + t, 0)
             over = max(o + c - left, 0)
@@ -167,9 +212,12 @@ def _send(
             mine = min(_spaced_before(spacing, taken), f)
             _write_scheduled(x[c:], begin[t], end[t], spacing, mine, taken)
         others = c + f - mine
+        _fetch(wanted, 1)
         _turn_columns(x, others, m - taken, m, _drawn_word(own[0], own[1], np.uint64(tile + t + 1)))
         _write_spaced(x[others:], spacing, 0, mine, 0)
+        _fetch(wanted, 2)
         _place_in_hands(x, hands, more, prepared, tile + t, m, taken, others, c + f)
+        _fetch(wanted, 3)
         w = prepared.w if m == prepared.size else _bits(m - 1)
         words = _shuffle_words(m, w)
         for r in range(words):
@@ -178,7 +226,26 @@ def _send(
         _copy(of_u[at_u:], x, c)
         _copy(of_s[at_s:], x[others:], mine)
         _copy(of_s[at_s + mine :], x[c:], f - mine)
+        if vector:
+            _look_up_in(values_u[at_u:], here, of_u[at_u : at_u + c])
+            _look_up_in(values_s[at_s:], here, of_s[at_s : at_s + f])
         at_u, at_s = at_u + c, at_s + f
+
+
+@_inlined
+def _fetch(array: Array, quarter: int) -> None:
+    """Begin to read a quarter of a tile into the second-level cache, while its coordinates are still being drawn."""
+    line = 64 // array.itemsize
+    size = array.size // 4 // line * line
+    for j in range(quarter * size, array.size if quarter == 3 else quarter * size + size, line):
+        _prefetch(array, j)
+
+
+@_inlined
+def _look_up_in(out: Array, array: Array, places: Array) -> None:
+    """out[i] = array[places[i]]."""
+    for i in range(places.size):
+        out[i] = array[places[i]]
 
 
 @_inlined
@@ -388,4 +455,19 @@ def _build_turned(context: Any, x: Any, turn: Any, full: Any, rest: Any, w: Any)
     return x(x, x, x, x, x), build
 
 
-_turned = nb.extending.intrinsic(_build_turned)
+def _build_prefetch(context: Any, array: Any, j: Any) -> Any:
+    """Begin to read the cache line of array[j], to be kept in the second-level cache."""
+
+    def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+        byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
+        fetch = builder.module.declare_intrinsic("llvm.prefetch", [byte], kind)
+        address = builder.bitcast(builder.gep(data, [arguments[1]]), byte)
+        builder.call(fetch, [address, number(0), number(2), number(1)])  # to be read; locality of 0 to 3; data
+        return context.get_dummy_value()
+
+    return nb.types.void(array, j), build
+
+
+_turned, _prefetch = (nb.extending.intrinsic(build) for build in (_build_turned, _build_prefetch))

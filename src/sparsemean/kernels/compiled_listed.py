@@ -1,4 +1,4 @@
-"""The numba twins of ``listed`` and ``tiled``; only ``kernels.twin`` imports this file, at the first call."""
+"""The numba twins of ``listed``; only ``kernels.twin`` imports this file, at the first call."""
 
 # As in ``compiled``, whose comments say why: tile by tile over all lists, so that the sums of a tile stay in the cache;
 # arrays are passed by their addresses; a coordinate belongs to one thread, and no bit depends on the number of threads.
@@ -33,13 +33,6 @@ _INT, _DOUBLE, _BYTE = np.empty(0, np.int64), np.empty(0), np.empty(0, np.uint8)
 
 
 # --- entry points: arguments checked, parts shared among threads ----------------------------------
-
-
-def gather_listed(where: Tiled, vector: Array, out: Array) -> None:
-    """See ``gather_listed_numpy``."""
-    vector = np.require(vector, requirements=("C", "A"))
-    (address,), like = _addresses([vector], vector.size)
-    _gather_listed(where.at, where.places, where.tile, vector.size, address, like, out)
 
 
 def fold_listed(totals: ListedTotals, batch: ListedBatch, threads: int = 1) -> ListedSums:
@@ -207,16 +200,6 @@ def _each_address(arrays: Sequence[Array | None]) -> Array:
 
 
 # --- loops, in the order of the entry points ------------------------------------------------------
-
-
-@_entry
-def _gather_listed(at: Array, places: Array, size: int, dim: int, address: int, like: Array, out: Array) -> None:
-    for tile in range(at.size - 1):
-        start, count = tile * size, at[tile + 1] - at[tile]
-        vector = _view(address, like, start, min(size, dim - start))
-        chosen, here = places[at[tile] : at[tile + 1]], out[at[tile] : at[tile + 1]]
-        for t in range(count):
-            here[t] = vector[chosen[t]]
 
 
 @_entry

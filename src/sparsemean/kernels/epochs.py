@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from sparsemean._types import Ints, Words
+from sparsemean._types import Floats, Ints, Words
 from sparsemean.kernels.hands import runs, tile_hands
 from sparsemean.kernels.sample import STRIDE, AnyInts, Sample, from_tile, permuted, places, places_of, shuffle_words
 from sparsemean.kernels.stream import below as uniform
@@ -103,15 +103,32 @@ def next_sent(epoch: Epoch, gaps: Gaps, unscheduled: int, r_u: int, r_s: int) ->
 
     Of the whole vector it sends r_u of U and r_s of S; ``unscheduled`` is |U|.
     """
+    counts, found_u, found_s = _next_counts(epoch, gaps, unscheduled, r_u, r_s)
+    at = gaps.rounds + 1, gaps.tile, counts, gaps.begin, gaps.end
+    send(epoch.first, epoch.own, *at, found_u.places, found_s.places)
+    return found_u, found_s
+
+
+def next_gathered(
+    epoch: Epoch, gaps: Gaps, unscheduled: int, r_u: int, r_s: int, vector: Floats
+) -> tuple[tuple[Tiled, Floats], tuple[Tiled, Floats]]:
+    """The same of all tiles, with the values of a vector at these coordinates."""
+    counts, found_u, found_s = _next_counts(epoch, gaps, unscheduled, r_u, r_s)
+    of_u, of_s = np.empty(found_u.k, vector.dtype), np.empty(found_s.k, vector.dtype)
+    at = gaps.rounds + 1, counts, gaps.begin, gaps.end
+    send_gathered(epoch.first, epoch.own, *at, found_u.places, found_s.places, vector, of_u, of_s)
+    return (found_u, of_u), (found_s, of_s)
+
+
+def _next_counts(epoch: Epoch, gaps: Gaps, unscheduled: int, r_u: int, r_s: int) -> tuple[Ints, Tiled, Tiled]:
+    """``counts`` of ``send_numpy``, and room for the coordinates."""
     dim, j = epoch.first.dim, gaps.rounds
     both = np.array([unscheduled, dim - unscheduled])
     off_u, off_s = fair(both, epoch.offsets, stream_index(2 * j, 2)).tolist()
     done = tile_ends(epoch.first, gaps.tile, gaps.tile + len(gaps.begin)) - gaps.below
     of_u, of_s = share(off_u, r_u, unscheduled, gaps.below), share(off_s, r_s, dim - unscheduled, done)
     counts = np.diff(np.array([gaps.below, of_u, of_s]))
-    found_u, found_s = (Tiled.empty(epoch.first.size, each) for each in counts[1:])
-    send(epoch.first, epoch.own, j + 1, gaps.tile, counts, gaps.begin, gaps.end, found_u.places, found_s.places)
-    return found_u, found_s
+    return counts, *(Tiled.empty(epoch.first.size, each) for each in counts[1:])
 
 
 def schedule_numpy(
@@ -201,6 +218,30 @@ def send_numpy(
 
 
 send = twin(send_numpy, "send", EPOCHS, values=lambda *args: args[-1].size + args[-2].size)
+
+
+def send_gathered_numpy(
+    first: Sample,
+    own: tuple[int, int],
+    number: int,
+    counts: Ints,
+    begin: AnyInts,
+    end: AnyInts,
+    of_u: AnyInts,
+    of_s: AnyInts,
+    vector: Floats,
+    values_u: Floats,
+    values_s: Floats,
+) -> None:
+    """The same of all tiles, and the values of a vector at these coordinates."""
+    send_numpy(first, own, number, 0, counts, begin, end, of_u, of_s)
+    for each, places, values in zip(counts[1:], (of_u, of_s), (values_u, values_s), strict=True):
+        values[:] = vector[np.repeat(np.arange(each.size) * first.size, each) + places]
+
+
+send_gathered = twin(
+    send_gathered_numpy, "send_gathered", EPOCHS, values=lambda *args: args[-1].size + args[-2].size
+)
 
 
 def chosen_places(

@@ -6,9 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sparsemean._types import Floats, Ints
+from sparsemean._types import Ints
 from sparsemean.kernels.sample import AnyInts
-from sparsemean.kernels.twin import LISTED, twin
 
 
 class Tiled(NamedTuple):
@@ -67,11 +66,3 @@ class Tiled(NamedTuple):
         counts = self.at[tiles + 1] - self.at[tiles]
         where = np.repeat(self.at[tiles] - np.cumsum(counts) + counts, counts) + np.arange(int(counts.sum()))
         return np.repeat(tiles * self.tile, counts) + self.places[where], where
-
-
-def gather_listed_numpy(where: Tiled, vector: Floats, out: Floats) -> None:
-    """out[i] = vector[coordinate i]; the caller checks the sizes."""
-    out[:] = vector[where.coordinates]
-
-
-gather_listed = twin(gather_listed_numpy, "gather_listed", LISTED, values=lambda where, vector, out: out.size)

@@ -130,6 +130,10 @@ class Layout:
         """The coordinates that this key draws, where the part is ``seeded`` or ``shared``."""
         return self.draw.drawn(key.shared() if self.where == "shared" else key, dim, self.count)
 
+    def gathered(self, key: Key, vector: Floats) -> tuple[tuple[Drawn, Floats], ...]:
+        """The same, with the values of a vector there."""
+        return self.draw.gathered(key.shared() if self.where == "shared" else key, self.count, vector)
+
     @property
     def fixed(self) -> bool:
         """Whether every payload with this layout has the same length."""

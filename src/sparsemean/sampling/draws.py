@@ -11,9 +11,9 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from sparsemean._types import Ints
+from sparsemean._types import Floats, Ints
 from sparsemean.errors import InvalidInput
-from sparsemean.kernels.sample import Sample
+from sparsemean.kernels.sample import Sample, gathered
 from sparsemean.kernels.tiled import Tiled
 from sparsemean.sampling.keys import Key
 from sparsemean.sampling.samples import balanced_sample_of, sample_of
@@ -68,6 +68,16 @@ class Draw(ABC):
 
         One ``Drawn`` where all have the same. Where there are several, they belong to one part of k values.
         """
+
+    def gathered(self, key: Key, k: int, vector: Floats) -> tuple[tuple[Drawn, Floats], ...]:
+        """The same with what a node sends: the values of its vector at these coordinates."""
+        return tuple((each, _values(each.where, vector)) for each in self.drawn(key, vector.size, k))
+
+
+def _values(where: Sample | Tiled | Ints, vector: Floats) -> Floats:
+    if isinstance(where, Sample):
+        return gathered(where, vector)
+    return vector[where.coordinates if isinstance(where, Tiled) else where]
 
 
 @dataclass(frozen=True)
