@@ -3,10 +3,10 @@
 # As in ``compiled``, whose comments say how a tile is drawn and why in lanes of 16 bits. What is imported from there is
 # the sampler, whose results are what docs/sampling.md says for ever: numba's cache on disk would not see it change.
 #
-# What is unscheduled of a tile is a list of gaps, in order, from which each round cuts its run. Where a round sends much
-# of a tile, all places of the tile are listed, _RUN at a time, and looked up; where it sends little, the hand of each
-# place is found by a multiplication. That takes about as long as memory takes for the tile of the vector whose values
-# are wanted: they are asked for ahead, a quarter between every two steps of the draw.
+# What is unscheduled of a tile is a list of gaps, in order, from which each round cuts its run. Where a round sends
+# much of a tile, all places of the tile are listed, _RUN at a time, and looked up; where it sends little, the hand of
+# each place is found by a multiplication. That takes about as long as memory takes for the tile of the vector whose
+# values are wanted: they are asked for ahead, a quarter between every two steps of the draw.
 
 from __future__ import annotations
 

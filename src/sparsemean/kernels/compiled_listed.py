@@ -89,7 +89,7 @@ class _Tree:
 
     def __init__(self, k: int, pairwise: bool) -> None:
         self.ends, self.depth = _leaves(k) if pairwise else (np.array([-1, k]), np.zeros(1, np.int64))
-        self.kept, self.leaves = np.empty(2 * k), np.empty(2 * self.depth.size)
+        self.kept, self.leaves = np.empty(2 * k), np.zeros(2 * self.depth.size)
 
     def sums(self, bounds: Array) -> tuple[float, float]:
         """Both, once all parts are in; ``bounds`` is where they were cut."""
@@ -131,9 +131,7 @@ def fit_listed(fit: ListedFit, threads: int = 1) -> Array:
     return found
 
 
-def carry_listed(
-    columns: Columns, changes: ListedChanges, threads: int = 1, checks: Array | None = None
-) -> list[Lost]:
+def carry_listed(columns: Columns, changes: ListedChanges, threads: int = 1, checks: Array | None = None) -> list[Lost]:
     """See ``carry_listed_numpy``. Threads do not change a bit."""
     if not changes.where:
         return [first_lost(_INT, _INT) for _ in columns.sums]
@@ -181,8 +179,12 @@ def _lists(where: Sequence[Tiled], dim: int) -> tuple[int, int, int, Array, tupl
     tiles = -(-dim // tile)
     if any(each.tile != tile for each in where):
         raise ValueError("the lists of a batch must be of one tile size")
-    return tiles, tile, dim, _addresses([each.at for each in where], tiles + 1)[0], _by_list(
-        [each.places for each in where], where
+    return (
+        tiles,
+        tile,
+        dim,
+        _addresses([each.at for each in where], tiles + 1)[0],
+        _by_list([each.places for each in where], where),
     )
 
 
@@ -473,7 +475,7 @@ def _carry_listed(
 
     Where sum s was cancelled first, and by which list, is written to ``lost[:, s]``; ``found[s]`` is how often.
     """
-    tiles, size, dim, ats, places = lists
+    _, size, dim, ats, places = lists
     block, mark, sink = np.empty(size, np.int64), np.zeros((sums.size, size), np.uint8), np.empty(1)
     for tile in range(first, last):
         start, end = tile * size, min(tile * size + size, dim)

@@ -235,13 +235,11 @@ def send_gathered_numpy(
 ) -> None:
     """The same of all tiles, and the values of a vector at these coordinates."""
     send_numpy(first, own, number, 0, counts, begin, end, of_u, of_s)
-    for each, places, values in zip(counts[1:], (of_u, of_s), (values_u, values_s), strict=True):
-        values[:] = vector[np.repeat(np.arange(each.size) * first.size, each) + places]
+    for each, within, values in zip(counts[1:], (of_u, of_s), (values_u, values_s), strict=True):
+        values[:] = vector[np.repeat(np.arange(each.size) * first.size, each) + within]
 
 
-send_gathered = twin(
-    send_gathered_numpy, "send_gathered", EPOCHS, values=lambda *args: args[-1].size + args[-2].size
-)
+send_gathered = twin(send_gathered_numpy, "send_gathered", EPOCHS, values=lambda *args: args[-1].size + args[-2].size)
 
 
 def chosen_places(

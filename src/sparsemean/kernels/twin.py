@@ -29,8 +29,8 @@ def twin(
     name
         Name of the compiled function of the same signature.
     module
-        Where that is: DRAWING if it draws samples or dither, EPOCHS if those of later rounds of an epoch, LISTED if it takes
-        coordinates listed by tile, ROTATION if it rotates values, ARRAYS if it passes over arrays as they are.
+        Where that is: DRAWING if it draws samples or dither, EPOCHS if it draws later rounds of an epoch, LISTED if it
+        takes coordinates listed by tile, ROTATION if it rotates values, ARRAYS if it passes over arrays as they are.
     values
         How many values a call with these arguments handles, if small calls shall not load numba: up to SMALL values are
         handled by ``numpy`` until something else has loaded it. By default the first call loads it.

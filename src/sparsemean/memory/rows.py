@@ -78,7 +78,7 @@ def clear(row: Row) -> None:
 
 @dataclass(frozen=True)
 class RowChange:
-    """What the row of a node will hold at these coordinates, once it is settled; a sample stays undrawn, a list by tile short."""
+    """What the row of a node will hold at these coordinates, once it is settled; samples and lists stay as short."""
 
     node: str
     where: Ints | Sample | Tiled
