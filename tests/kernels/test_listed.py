@@ -118,7 +118,8 @@ def test_what_is_folded(expects: str, threads: int, sizes: list[int], seed: int)
         powers = np.zeros((3, int(has.sum()) * TILE))
         totals = ListedTotals(np.zeros(dim), np.zeros(dim, np.int32), begin, *powers)
         sums = each(totals, batch, threads)
-        found.append([*(array.tobytes() for array in (*totals, sums.energy, sums.spread, *sums.held))])
+        arrays: list[Any] = [*totals, sums.energy, sums.spread, *sums.held]
+        found.append([array.tobytes() for array in arrays])
     assert found[0] == found[1]
 
 

@@ -38,7 +38,8 @@ _INT, _DOUBLE, _BYTE = np.empty(0, np.int64), np.empty(0), np.empty(0, np.uint8)
 def fold_listed(totals: ListedTotals, batch: ListedBatch, threads: int = 1) -> ListedSums:
     """See ``fold_listed_numpy``. Threads do not change a bit."""
     dim, blocks = totals.sums.size, batch.starts.size
-    found = ListedSums(*np.zeros((2, len(batch.where), blocks)), [])
+    energy, spread = np.zeros((2, len(batch.where), blocks))
+    found = ListedSums(energy, spread, [])
     if not batch.where:
         return found
     lists, kept_alive = _lists(batch.where, dim), _aligned(batch.values)
@@ -88,7 +89,8 @@ class _Tree:
     """
 
     def __init__(self, k: int, pairwise: bool) -> None:
-        self.ends, self.depth = _leaves(k) if pairwise else (np.array([-1, k]), np.zeros(1, np.int64))
+        whole: tuple[Array, Array] = np.array([-1, k]), np.zeros(1, np.int64)
+        self.ends, self.depth = _leaves(k) if pairwise else whole
         self.kept, self.leaves = np.empty(2 * k), np.zeros(2 * self.depth.size)
 
     def sums(self, bounds: Array) -> tuple[float, float]:
@@ -353,7 +355,7 @@ def _pour(values: Array, at: int, part: Any, ends: Array, leaf: int, kept: Array
 
 
 @_inner
-def _leaf_sum(x: Array) -> float:
+def _leaf_sum(x: Array) -> Any:
     """The sum of a leaf, as NumPy takes it."""
     if x.size < 8:
         total = 0.0
@@ -377,7 +379,7 @@ def _leaf_sum(x: Array) -> float:
 
 
 @_entry
-def _tree_sum(ends: Array, depth: Array, bounds: Array, kept: Array, leaves: Array) -> float:
+def _tree_sum(ends: Array, depth: Array, bounds: Array, kept: Array, leaves: Array) -> Any:
     """The sum of all leaves; those that a bound of parts cuts are summed here."""
     part, stack, depths, top = 0, np.empty(64), np.empty(64, np.int64), 0
     for leaf in range(depth.size):

@@ -128,7 +128,8 @@ def _next_counts(epoch: Epoch, gaps: Gaps, unscheduled: int, r_u: int, r_s: int)
     done = tile_ends(epoch.first, gaps.tile, gaps.tile + len(gaps.begin)) - gaps.below
     of_u, of_s = share(off_u, r_u, unscheduled, gaps.below), share(off_s, r_s, dim - unscheduled, done)
     counts = np.diff(np.array([gaps.below, of_u, of_s]))
-    return counts, *(Tiled.empty(epoch.first.size, each) for each in counts[1:])
+    _, u, s = counts
+    return counts, Tiled.empty(epoch.first.size, u), Tiled.empty(epoch.first.size, s)
 
 
 def schedule_numpy(

@@ -94,7 +94,8 @@ class ListedSums(NamedTuple):
 @np.errstate(over="ignore", invalid="ignore")  # powers of absurd values may overflow; the sums themselves do not
 def fold_listed_numpy(totals: ListedTotals, batch: ListedBatch, threads: int = 1) -> ListedSums:
     """Add one list after another; ``threads`` is for the compiled twin."""
-    found = ListedSums(*np.zeros((2, len(batch.where), batch.starts.size)), [])
+    energy, spread = np.zeros((2, len(batch.where), batch.starts.size))
+    found = ListedSums(energy, spread, [])
     for i, (where, values, row) in enumerate(zip(batch.where, batch.values, batch.expected, strict=True)):
         chosen, residual = where.coordinates, values.astype(np.float64)
         block = np.searchsorted(batch.starts, chosen, side="right") - 1
