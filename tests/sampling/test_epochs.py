@@ -358,6 +358,8 @@ def test_an_epoch_goes_through_all_coordinates_and_repeats_none_of_them_before(
             seen[coordinates_of(first)] = True
         else:
             (of_u, *pi_u), (of_s, *pi_s) = draws
+            assert isinstance(of_u, np.ndarray)
+            assert isinstance(of_s, np.ndarray)
             assert (tuple(pi_u), tuple(pi_s)) == now.probabilities
             assert of_u.size + of_s.size == k == np.unique(np.concatenate([of_u, of_s])).size
             if k == 1:

@@ -236,8 +236,8 @@ class RoundTotals:
                 self.fourths += self.blocks.sums_at(coordinates, sums.held[i] * sums.held[i])
                 if part.noise != 0.0:
                     self.class_noise[row] += self._noise(weights[nodes[i]], part)
-                of_class = row, 1.0 / part.scale, sums.spread[i]
-                self.later.add_list(*of_class, coordinates, sums.held[i], 0.0 if noise is None else noise)
+                rounding = 0.0 if noise is None else noise
+                self.later.add_list(row, 1.0 / part.scale, sums.spread[i], coordinates, sums.held[i], rounding)
 
     def _held(self, weight: Doubles, part: Part, where: Tiled) -> tuple[Ints, Doubles | None]:
         """Of a list the coordinates that keep power sums, if somebody asks, and the variance of y by rounding there."""

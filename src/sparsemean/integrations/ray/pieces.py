@@ -65,7 +65,8 @@ class Piece:
         for layout, sent in zip(run.layouts[self.choice], self.sent, strict=True):
             begin, classes = 0, _classes(layout, key.child(layout.part), run.dim, sent, lo, hi)
             for i, (at, scale) in enumerate(classes):
-                end = begin + at.size if i < len(classes) - 1 else sent.values.size
+                number = at.k if isinstance(at, Tiled) else at.size
+                end = begin + number if i < len(classes) - 1 else sent.values.size
                 here, noise = slice(begin, end), sent.noise
                 few = noise if isinstance(noise, float) else Levels(np.array(noise[here]), 1, end - begin)
                 parts.append(Part(at, np.array(sent.values[here]), scale, few))
