@@ -19,6 +19,7 @@ from sparsemean import (
 )
 from sparsemean.encoders import Stateful
 from sparsemean.memory import Nothing
+from sparsemean.wire.values import PEERS
 
 
 def check_scheme(scheme: Scheme) -> None:
@@ -41,6 +42,10 @@ def check_scheme(scheme: Scheme) -> None:
         raise IncompatibleScheme(
             "the DDP hook serves RandK and Identity, whose coordinates every rank can draw again, "
             f"not {scheme.encoder!r}; use RandK"
+        )
+    if scheme.values in PEERS:
+        raise IncompatibleScheme(
+            f"the DDP hook has no {scheme.values} values, which are there to compare with; use eden-b, such as eden-3"
         )
     if scheme.encoder.facts.epochs:
         raise IncompatibleScheme(
