@@ -103,15 +103,16 @@ class Layout:
 
     Attributes
     ----------
-    where : {"all", "seeded", "shared", "listed", "levelled"}
+    where : {"all", "signs", "seeded", "shared", "listed", "levelled", "packed"}
         How the receiver learns the coordinates:
 
-        - ``all``: every coordinate in order
+        - ``all``: every coordinate in order; ``signs``: the same, and values travel as one magnitude and signs
         - ``seeded``: re-drawn from the key (seed, round, node); ``shared``: from the key (seed, round)
         - ``listed``: packed on the wire
         - ``levelled``: packed on the wire, and values of the smallest magnitude travel as signs
+        - ``packed``: on the wire in a number of bytes that is known, since all ``count`` of them are sent
     count : int
-        How many values there are: exactly for the first three, at most for the others.
+        How many values there are: at most, where coordinates are ``listed`` or ``levelled``; else exactly.
     scale : float, default 1
         Of the part; of a draw that is not uniform, the inverse of the probability of each of its coordinates instead.
     part : int, default 0
@@ -120,7 +121,7 @@ class Layout:
         The law by which coordinates are drawn, where the part is ``seeded`` or ``shared``.
     """
 
-    where: Literal["all", "seeded", "shared", "listed", "levelled"]
+    where: Literal["all", "signs", "seeded", "shared", "listed", "levelled", "packed"]
     count: int
     scale: float = 1.0
     part: int = 0
@@ -136,5 +137,5 @@ class Layout:
 
     @property
     def fixed(self) -> bool:
-        """Whether every payload with this layout has the same length."""
-        return self.where in ("all", "seeded", "shared")
+        """Whether coordinates do not travel, so that every payload has the same length (but for a common scale)."""
+        return self.where in ("all", "signs", "seeded", "shared")

@@ -117,7 +117,8 @@ class Run:
         Parameters
         ----------
         name : str
-            One of ``names()``. ``identity`` and ``lag`` send whole vectors: they fit, or are refused.
+            One of ``names()``. ``identity``, ``error-feedback-sign`` and ``lag`` send whole vectors: they fit, or are
+            refused.
         dim, seed, blocks, nodes
             Those of the run.
         bytes : int

@@ -120,7 +120,7 @@ def pieces(run: sm.Run, bounds: Sequence[int], entry: Entry, plan: Plan | None) 
 
 def _classes(layout: Layout, key: Key, dim: int, sent: Sent, lo: int, hi: int) -> list[tuple[Ints | Tiled, float]]:
     """The coordinates of a part in [lo, hi), from lo on, and their scale: by classes, where they were drawn so."""
-    if layout.where == "all":
+    if layout.where in ("all", "signs"):
         return [(np.arange(hi - lo), layout.scale)]
     if sent.at is not None:
         return [(sent.at - lo, layout.scale)]
@@ -153,7 +153,7 @@ def _cut(part: Part, layout: Layout, bounds: Sequence[int]) -> Iterator[Sent]:
             noise = part.noise if isinstance(part.noise, float) else np.asarray(part.noise)[within]
             yield Sent(part.values[within], noise, None)
         return
-    if layout.where == "all":
+    if layout.where in ("all", "signs"):
         ends = list(bounds)
     elif isinstance(part.where, Sample):
         ends = places_of(part.where, -(-np.asarray(bounds) // part.where.size)).tolist()
