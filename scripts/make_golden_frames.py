@@ -95,6 +95,19 @@ def cases() -> dict[str, Case]:
     for values, dim in (("eden-1", 600), ("eden-8", 512), ("eden-2.25", 4097)):  # the last: tiles of 2,048 and 2,049
         run = sm.Run(sm.named("identity", values=values), dim, SEED)
         made[f"identity-{values}"] = Case(run, [repeated(ROUND, dim)])
+    for values in ("terngrad", "natural", "qsgd-2", "qsgd-5", "rotated-1", "rotated-3"):
+        for name in ("rand-k", "wangni"):
+            made[f"{name}-{values}"] = Case(sm.Run(sm.named(name, k=K, values=values), DIM, SEED), [vector(ROUND)])
+        # Groups of 512, one of them 0, and a shorter one of an odd number of values; or a tile of 4,096 and one of 5.
+        run = sm.Run(sm.named("identity", values=values), 4101 if values == "rotated-3" else 1035, SEED)
+        sent = repeated(ROUND, run.dim)
+        if run.dim == 1035:
+            sent[512:1024] = [0.0] * 512
+        made[f"identity-{values}"] = Case(run, [sent])
+    for values in ("float64", "2-bit"):  # 10 coordinates in Elias and Fano's code; then 30, as a bitmap
+        chunked = sm.ChunkedTopK(K if values == "float64" else 3 * K, chunk=32)
+        made[f"chunked-top-k-{values}"] = Case(sm.Run(sm.Scheme(chunked, values=values), DIM, SEED), [vector(ROUND)])
+        made[f"sign-{values}"] = Case(sm.Run(sm.Scheme(sm.Sign(), values=values), DIM, SEED), [vector(ROUND)])
     made["rand-k-shared-int8"] = Case(
         sm.Run(sm.Scheme(sm.RandK(K, shared=True), values="int8"), DIM, SEED), [vector(ROUND)]
     )

@@ -1,6 +1,6 @@
 """What values "eden-b" cost and gain: their error, their bias, against sparse values at equal bytes, and their speed.
 
-    python scripts/measure_eden.py errors bias bytes power speed
+    python scripts/measure_eden.py errors bias bytes peers feedback power speed
 
 Everything goes through real bytes, three seeds each; the tables of docs/beyond.md. ``power`` needs Fashion-MNIST.
 """
@@ -26,11 +26,13 @@ from sparsemean.lab.experiments.measures.correlated import correlated_vectors
 from sparsemean.lab.tasks import PowerIteration
 from sparsemean.lab.trace import play
 from sparsemean.sampling import Key
+from sparsemean.schemes import SIZELESS
 from sparsemean.wire.frame import HEADER_BYTES
 from sparsemean.wire.reader import Reader
-from sparsemean.wire.values import value_kind
+from sparsemean.wire.values import EDEN, PEERS, value_kind
 
 SEEDS = range(3)
+PEER_FAMILIES = ("rotated-b", "qsgd-b", "terngrad", "natural")
 
 
 def round_trip(name: str, values: Floats, key: Key) -> tuple[Doubles, float]:
@@ -106,6 +108,72 @@ def _with_k(name: str, values: str) -> Callable[[int], sm.Scheme]:
     return lambda k: sm.named(name, k, values=values)
 
 
+FAMILIES = {
+    "eden-b": tuple(EDEN),
+    "dithered integers": ("1-bit", "2-bit", "int4", "int8"),
+    **{family: tuple(name for name in PEERS if name.startswith(family[:4])) for family in PEER_FAMILIES},
+}
+
+
+def peers() -> Iterator[str]:
+    """One round of ten Gaussian vectors by EDEN and by others, error over ‖x‖²; the best b and k that fit."""
+    nodes, dim = 10, 65536
+    for bits in (1.02, 2.02, 3.2, 4.02):
+        limit = int(bits * dim / 8)
+        yield f"{bits} bits a coordinate, {limit} bytes, header included"
+        for family, kinds in FAMILIES.items():
+            tried = (finest_eden(dim, limit),) if family == "eden-b" else kinds
+            yield "  " + min((_one_round(nodes, dim, limit, values) for values in tried), key=lambda each: each[0])[1]
+        for name, values in (("error-feedback-chunked-top-k", "2-bit"), ("error-feedback-sign", "float32")):
+            if sm.Run(sm.named(name, 1, values=values), dim).payload_bytes <= limit:
+                yield "  first round of " + _one_round(nodes, dim, limit, values, name)[1]
+
+
+def _one_round(nodes: int, dim: int, limit: int, values: str, name: str = "rand-k") -> tuple[float, str]:
+    k = largest_k(_with_k(name, values), limit, np.zeros((1, dim)), 1, 1)
+    whole, found, said, sizes = k == dim and name == "rand-k", [], [], []
+    scheme = sm.named("identity", values=values) if whole else _with_k(name, values)(k)
+    for seed in SEEDS:
+        vectors = np.random.default_rng(seed).normal(size=(nodes, dim))
+        vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+        estimate = sm.estimate_mean(vectors, scheme, seed=seed)
+        found.append(float(np.sum((estimate.mean - vectors.mean(axis=0)) ** 2)))
+        said.append(math.nan if estimate.error is None else estimate.error)
+        sizes.append(estimate.bytes / nodes)
+    error = statistics.mean(found)
+    called = f"{'identity' if whole else name} {values}, k/d {k / dim:.3f}"
+    return error, f"{called}, {statistics.mean(sizes):.0f} bytes: error {error:.5f}, stated {statistics.mean(said):.5f}"
+
+
+def feedback() -> Iterator[str]:
+    """Ten Gaussian vectors for 40 rounds at about one bit: error over ‖x‖² of the last and of the mean of all."""
+    nodes, dim, rounds = 10, 65536, 40
+    limit = int(1.02 * dim / 8)
+    for name, values in (
+        ("error-feedback-chunked-top-k", "2-bit"),
+        ("error-feedback-chunked-top-k", "int8"),
+        ("error-feedback-top-k", "2-bit"),
+        ("error-feedback-sign", "float32"),
+        ("identity", "eden-1"),
+        ("diana", "eden-4"),
+    ):
+        last, mean = [], []
+        for seed in SEEDS:
+            vectors = np.random.default_rng(seed).normal(size=(nodes, dim))
+            vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+            truth = vectors.mean(axis=0)
+            k = dim if name in SIZELESS else largest_k(_with_k(name, values), limit, vectors, 1, 2)
+            run = sm.Run(_with_k(name, values)(k), dim, seed)
+            played = list(sm.simulate(run, np.broadcast_to(vectors, (rounds, nodes, dim))))
+            last.append(float(np.sum((played[-1].mean - truth) ** 2)))
+            mean.append(float(np.sum((np.mean([each.mean for each in played], axis=0) - truth) ** 2)))
+        size = played[-1].bytes / nodes
+        yield (
+            f"  {name} {values}, k/d {k / dim:.3f}, {size:.0f} bytes: error of the last round "
+            f"{statistics.mean(last):.1e}, of the mean of all {statistics.mean(mean):.1e}"
+        )
+
+
 def power() -> Iterator[str]:
     """Power iteration on Fashion-MNIST, 100 nodes, about one bit a coordinate: error at rounds 3 / 10 / 40."""
     images = datasets.load("fashion-mnist")
@@ -175,7 +243,15 @@ def _least(work: Callable[[], object]) -> float:
 
 def main() -> None:
     """Print the tables that are named, or all."""
-    tables = {"errors": errors, "bias": bias, "bytes": equal_bytes, "power": power, "speed": speed}
+    tables = {
+        "errors": errors,
+        "bias": bias,
+        "bytes": equal_bytes,
+        "peers": peers,
+        "feedback": feedback,
+        "power": power,
+        "speed": speed,
+    }
     for name in sys.argv[1:] or tables:
         print(f"{name}: {(tables[name].__doc__ or '').strip()}")
         for line in tables[name]():

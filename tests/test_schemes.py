@@ -41,6 +41,8 @@ NAMES = [
     "induced",
     "error-feedback-top-k",
     "error-feedback-rand-k",
+    "error-feedback-chunked-top-k",
+    "error-feedback-sign",
     "diana",
     "lag",
 ]
@@ -51,6 +53,7 @@ def scheme_named(name: str, **options: Any) -> sm.Scheme:
     return sm.named(name, **given)
 
 
+FEEDBACK = tuple(name for name in NAMES if name.startswith("error-feedback"))
 SHRUNK = ("rand-k-hybrid-shrunk", "rand-k-balanced-hybrid-shrunk")
 RATIO = ("rand-k-ratio", "rand-k-balanced-ratio")
 SPATIAL = sm.Spatial("avg")
@@ -176,8 +179,8 @@ def test_every_name_is_a_scheme_of_either_kind_of_value(name):
         scheme = scheme_named(name, values=values)
         assert scheme.values == values
         assert scheme == scheme_named(name, values=values)
-        assert scheme.node_state == (name in ("error-feedback-top-k", "error-feedback-rand-k", "diana", "lag"))
-        biased = ("top-k", "top-k-spatial", "top-k-temporal", "rtop-k", "error-feedback-top-k", "error-feedback-rand-k")
+        assert scheme.node_state == (name.startswith("error-feedback") or name in ("diana", "lag"))
+        biased = ("top-k", "top-k-spatial", "top-k-temporal", "rtop-k", *FEEDBACK)
         assert scheme.unbiased == (name not in (*biased, "lag", "rand-k-spatial-adaptive", *RATIO, *SHRUNK))
 
 
@@ -198,6 +201,9 @@ def test_every_name_is_a_scheme_of_either_kind_of_value(name):
         ),
         ("top-k-spatial", {}, sm.Scheme(sm.TopK(3), sm.Spatial("avg"))),
         ("error-feedback-rand-k", {}, sm.Scheme(sm.ErrorFeedback(sm.RandK(3)))),
+        ("error-feedback-chunked-top-k", {}, sm.Scheme(sm.ErrorFeedback(sm.ChunkedTopK(3, chunk=4096)))),
+        ("error-feedback-chunked-top-k", {"chunk": 64}, sm.Scheme(sm.ErrorFeedback(sm.ChunkedTopK(3, 64)))),
+        ("error-feedback-sign", {}, sm.Scheme(sm.ErrorFeedback(sm.Sign()))),
         ("diana", {}, sm.Scheme(sm.Difference(sm.RandK(3)), memory=sm.Offset())),
         ("lag", {"moved": 0.2}, sm.Scheme(sm.Lazy(sm.Identity(), 0.2), memory=sm.PerNode())),
     ],

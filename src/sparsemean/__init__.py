@@ -5,6 +5,7 @@ from sparsemean._version import __version__
 from sparsemean.client import Client
 from sparsemean.decoding import Decoder, Mean, Spatial
 from sparsemean.encoders import Auto as Auto
+from sparsemean.encoders import ChunkedTopK as ChunkedTopK
 from sparsemean.encoders import (
     Difference,
     Encoder,
@@ -19,6 +20,7 @@ from sparsemean.encoders import (
     Wangni,
 )
 from sparsemean.encoders import Relative as Relative
+from sparsemean.encoders import Sign as Sign
 from sparsemean.errors import BrokenServer as BrokenServer  # not in __all__, whose names are fixed
 from sparsemean.errors import (
     CheckFailed,

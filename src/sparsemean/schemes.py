@@ -11,6 +11,7 @@ from typing import Any
 from sparsemean.decoding import Decoder, Mean, Ratio, Shrunk, Spatial
 from sparsemean.encoders import (
     Auto,
+    ChunkedTopK,
     Difference,
     Encoder,
     ErrorFeedback,
@@ -20,6 +21,7 @@ from sparsemean.encoders import (
     OneOf,
     RandK,
     RTopK,
+    Sign,
     Stateful,
     TopK,
     Wangni,
@@ -45,7 +47,8 @@ class Scheme:
         What the server expects of a node before it hears from it; by default 0.
     values : str, default "float32"
         How a value travels: "float64", "float32", "float16", "bfloat16", "int8", "int4", "2-bit", "1-bit"; or rotated,
-        with b bits from 1 to 8 in sixteenths, "eden-b", such as "eden-3" or "eden-1.5".
+        with b bits from 1 to 8 in sixteenths, "eden-b", such as "eden-3" or "eden-1.5". To compare with there are the
+        quantisers "terngrad", "natural", "qsgd-2" to "qsgd-8" and "rotated-1" to "rotated-8".
 
     Members that cannot be right together are refused:
 
@@ -176,12 +179,16 @@ _NAMED: dict[str, Callable[..., Scheme]] = {
     "induced": lambda k, values: Scheme(Induced(TopK(Half(k)), RandK(Half(k, larger=True))), values=values),
     "error-feedback-top-k": lambda k, values: Scheme(ErrorFeedback(TopK(k)), values=values),
     "error-feedback-rand-k": lambda k, values: Scheme(ErrorFeedback(RandK(k)), values=values),
+    "error-feedback-chunked-top-k": lambda k, values, chunk=4096: Scheme(
+        ErrorFeedback(ChunkedTopK(k, chunk)), values=values
+    ),
+    "error-feedback-sign": lambda k, values: Scheme(ErrorFeedback(Sign()), values=values),
     "diana": lambda k, values: Scheme(Difference(RandK(k)), memory=Offset(), values=values),
     "lag": lambda k, values, moved=0.1: Scheme(Lazy(Identity(), moved), memory=PerNode(), values=values),
 }
 
 
-SIZELESS = ("identity", "lag")
+SIZELESS = ("identity", "error-feedback-sign", "lag")
 """Names of schemes that send whole vectors, and so need no k."""
 
 
@@ -205,13 +212,15 @@ def named(
         One of ``names()``.
     k : int or float, or a sequence of them
         How many coordinates a payload has: a count, or a share of the dimension strictly between 0 and 1. Schemes that
-        begin with ``rand-k`` take several, from which each node's ``Client`` chooses (``OneOf``). ``identity`` and
-        ``lag`` send whole vectors and need none. ``auto`` takes the bytes that so many float32 values would have.
+        begin with ``rand-k`` take several, from which each node's ``Client`` chooses (``OneOf``). ``identity``,
+        ``error-feedback-sign`` and ``lag`` send whole vectors and need none. ``auto`` takes the bytes that so
+        many float32 values would have.
     values : str, default "float32"
         How a value travels, as in ``Scheme``.
     **options
         ``ratio=`` (rand-k-spatial-opt), ``size=`` (rand-k-temporal-window), ``forget_after=`` (rand-k-temporal-stale),
-        ``over=`` (rtop-k), ``moved=`` (lag), ``bytes=`` (auto, instead of k) and ``node=`` (auto).
+        ``over=`` (rtop-k), ``chunk=`` (error-feedback-chunked-top-k), ``moved=`` (lag), ``bytes=`` (auto, instead of
+        k) and ``node=`` (auto).
 
     >>> named("rand-k-temporal", k=0.1) == Scheme(RandK(0.1), memory=PerNode())
     True

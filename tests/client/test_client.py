@@ -15,7 +15,7 @@ from sparsemean import codec
 from sparsemean.wire.frame import frame_digest
 
 DIM = 12
-STATEFUL = ["error-feedback-top-k", "error-feedback-rand-k", "diana", "lag"]
+STATEFUL = [*(name for name in sm.names() if name.startswith("error-feedback")), "diana", "lag"]
 IN_STEP = ["diana", "lag"]
 STATELESS = [name for name in sm.names() if name not in STATEFUL]
 

@@ -20,7 +20,7 @@ from sparsemean.wire.frame import frame_digest
 
 DIM = 12
 VECTORS = 1.0 + np.random.default_rng(0).normal(size=(4, DIM))
-STATEFUL = ["error-feedback-top-k", "error-feedback-rand-k", "diana", "lag"]
+STATEFUL = [*(name for name in sm.names() if name.startswith("error-feedback")), "diana", "lag"]
 FIELDS = ("header", "choice", "basis", "last", "blob", "state_h")
 
 

@@ -17,6 +17,7 @@ from sparsemean.decoding.totals import RoundTotals
 from sparsemean.evaluation import exact_error, truth
 from sparsemean.payload import Part
 from sparsemean.payload.blocks import Blocks
+from sparsemean.schemes import SIZELESS
 from sparsemean.wire import frame
 
 SIZES = (2, 5, 9)
@@ -143,7 +144,7 @@ def test_names_that_begin_with_rand_k_take_several_sizes(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name in sm.names() if not name.startswith("rand-k")])
 def test_other_names_do_not(name: str) -> None:
-    if name in ("identity", "lag"):
+    if name in SIZELESS:
         assert sm.named(name, k=(0.5, 0.2)) == sm.named(name), "they take no notice of k"
     else:
         with pytest.raises(sm.InvalidInput):

@@ -161,9 +161,15 @@ def test_every_scheme_cut_by_range_is_what_it_is_in_one_piece(name: str) -> None
             assert_same_estimate(name, plain, sharded)
 
 
-@pytest.mark.parametrize("name", ["identity", "rand-k-temporal"])
-def test_rotated_values_are_decoded_before_they_are_cut(name: str) -> None:
-    run = sm.Run(scheme(name, "eden-2.5"), 60_000, seed=3, blocks=(5_000, 25_000, 30_000))
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        *(("identity", "eden-2.5"), ("rand-k-temporal", "eden-2.5"), ("identity", "rotated-3")),
+        *(("rand-k-spatial-avg", "qsgd-4"), ("identity", "natural"), ("rand-k", "terngrad")),
+    ],
+)
+def test_values_that_share_a_scale_are_decoded_before_they_are_cut(name: str, values: str) -> None:
+    run = sm.Run(scheme(name, values), 60_000, seed=3, blocks=(5_000, 25_000, 30_000))
     for plain, sharded in play(run, sharding(run, 3)):
         assert_same_estimate(name, plain, sharded)
 

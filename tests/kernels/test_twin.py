@@ -10,18 +10,19 @@ from types import ModuleType
 
 import pytest
 
-from sparsemean.kernels import compiled, compiled_arrays, compiled_eden
-from sparsemean.kernels.twin import ARRAYS, DRAWING, ROTATION, SMALL, chosen, twin
+from sparsemean.kernels import compiled, compiled_arrays, compiled_eden, compiled_epochs, compiled_listed
+from sparsemean.kernels.twin import ARRAYS, DRAWING, EPOCHS, LISTED, ROTATION, SMALL, chosen, twin
 
 FILES = [
     sys.modules[f"sparsemean.kernels.{name}"]
-    for name in ["arrays", "carry", "eden", "epochs", "fit_sums", "fold", "restore", "sample"]
+    for name in ["arrays", "carry", "eden", "epochs", "fit_sums", "fold", "listed", "restore", "sample"]
 ]
 NUMPY = {name: function for file in FILES for name, function in vars(file).items() if name.endswith("_numpy")}
 
 
 def compiled_module(own: str) -> ModuleType:
-    return next(module for module in (compiled, compiled_arrays, compiled_eden) if hasattr(module, own))
+    modules = compiled_epochs, compiled_listed, compiled, compiled_arrays, compiled_eden
+    return next(module for module in modules if hasattr(module, own))
 
 
 @pytest.mark.parametrize("name", sorted(NUMPY))
@@ -46,7 +47,8 @@ def test_every_pair_calls_its_own_twin() -> None:
     """In a process where numba cannot be imported, each becomes its NumPy function at the first call that tries to."""
     in_a_new_process(
         WITHOUT_NUMBA + "for pair in (draw, gather, schedule, send, fold, carry, put, fit_sums, restore, scatter, "
-        "add_scaled, reweigh, power_sums, largest, rotate_and_round, rotate_back):\n"
+        "add_scaled, reweigh, power_sums, largest, rotate_and_round, rotate_back, send_gathered, fold_listed, "
+        "fit_listed, carry_listed, put_listed):\n"
         "    assert pair.func is not pair.__wrapped__\n"
         "    try: pair(*[Big()] * len(inspect.signature(pair).parameters))\n"
         "    except (TypeError, AttributeError, ValueError): pass\n"
@@ -59,7 +61,8 @@ import inspect, sys
 sys.modules["numba"] = None
 from sparsemean.kernels import *
 from sparsemean.kernels.eden import rotate_and_round, rotate_back
-from sparsemean.kernels.epochs import schedule, send
+from sparsemean.kernels.epochs import schedule, send, send_gathered
+from sparsemean.kernels.listed import carry_listed, fit_listed, fold_listed, put_listed
 from sparsemean.kernels.twin import SMALL
 
 class Big:
@@ -109,7 +112,7 @@ def test_without_numba_a_pair_calls_its_numpy_function(monkeypatch: pytest.Monke
 @pytest.mark.usefixtures("_doubled")
 def test_only_many_values_are_worth_loading_numba(monkeypatch: pytest.MonkeyPatch) -> None:
     double = twin(numpy_double, "double", values=lambda x, times=2: x)
-    for module in (DRAWING, ARRAYS, ROTATION):
+    for module in (DRAWING, ARRAYS, ROTATION, EPOCHS, LISTED):
         monkeypatch.delitem(sys.modules, module, raising=False)
     assert double(SMALL) == double(SMALL) == f"numpy {2 * SMALL}"
     monkeypatch.setitem(sys.modules, DRAWING, compiled)
@@ -120,7 +123,7 @@ def test_only_many_values_are_worth_loading_numba(monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.usefixtures("_doubled")
 def test_many_values_load_numba_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (DRAWING, ARRAYS, ROTATION):
+    for module in (DRAWING, ARRAYS, ROTATION, EPOCHS, LISTED):
         monkeypatch.delitem(sys.modules, module, raising=False)
     monkeypatch.setattr("importlib.import_module", {"numba": None, DRAWING: compiled}.__getitem__)
     double = twin(numpy_double, "double", values=lambda x, times=2: x)

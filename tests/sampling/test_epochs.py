@@ -21,11 +21,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sparsemean as sm
-from sparsemean.kernels import compiled
+from sparsemean.kernels import compiled_epochs as compiled
 from sparsemean.kernels import epochs as kernel
 from sparsemean.kernels.sample import Sample, places
 from sparsemean.kernels.sample import drawn as coordinates_of
-from sparsemean.sampling import Key, Plan, balanced_sample_of, clock, epoch_samples, epochs, sample_of, tile_size
+from sparsemean.kernels.tiled import Tiled
+from sparsemean.sampling import (
+    Epochs,
+    Key,
+    Plan,
+    balanced_sample_of,
+    clock,
+    epoch_samples,
+    epochs,
+    sample_of,
+    tile_size,
+)
 from sparsemean.sampling.clock import COIN
 from sparsemean.sampling.epochs import _later
 from sparsemean.sampling.recent import Recent
@@ -183,7 +194,28 @@ def test_the_places_of_a_node_are_all_of_the_tile_and_its_own_come_first(
         here = sent[sent // first.size == tile]
         count = np.array([[here.size], [0]])
         places = np.arange(here.size), np.empty(0, np.int64)
-        assert np.array_equal(kernel._coordinates(first, own, np.array([tile]), m, count, places)[0], here)
+        found = kernel._walked(first, own, np.array([tile]), m, count, places)[0]
+        assert np.array_equal(found + tile * first.size, here)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize(("dim", "k", "slot"), [(40_000, 5000, 3), (40_001, 9000, None), (200_000, 4500, 3)])
+def test_values_are_gathered_as_coordinates_are_drawn(dim: int, k: int, slot: int | None, dtype: str) -> None:
+    vector, ratios = np.random.default_rng(1).normal(size=dim).astype(dtype), b""
+    for round, ratio in enumerate([16, 40, 24, 160]):
+        ratios += bytes([ratio])
+        key = Key(7, 3 + round, "a", plan=plan_of(slot, 8, 2, ratios))
+        for send in (kernel.send_gathered_numpy, compiled.send_gathered):
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(kernel, "send_gathered", send)
+                sent = Epochs().gathered(key, k, vector[::-1])  # as a view with a step, which has to be copied
+            for (at, values), drawn in zip(sent, Epochs().drawn(key, dim, k), strict=True):
+                assert isinstance(at.where, Tiled)
+                assert isinstance(drawn.where, Tiled)
+                assert at[1:] == drawn[1:]
+                assert np.array_equal(at.where.coordinates, drawn.where.coordinates)
+                assert values.dtype == dtype
+                assert np.array_equal(values, vector[::-1][drawn.where.coordinates])
 
 
 # --- every outcome of a round ---------------------------------------------------------------------
@@ -246,9 +278,9 @@ def check_every_round(first: Sample, sent: set[int], ratio: int, count: int, rng
             return
         chances: tuple[Any, Any] = (Counter(), Counter())
         for chance, both in every_outcome(fixed, now.heads, partial(_later, key, first, now, 0, dim)):
-            assert sum(map(len, both)) == k
+            assert sum(each.k for each in both) == k
             for counted, at in zip(chances, both, strict=True):
-                for coordinate in at.tolist():
+                for coordinate in at.coordinates.tolist():
                     counted[coordinate] += chance
         (a, u), (b, s) = now.probabilities
         assert chances[0] == {c: Fraction(a, u) for c in range(dim) if c not in sent}
@@ -259,7 +291,7 @@ def check_every_round(first: Sample, sent: set[int], ratio: int, count: int, rng
 
         with numbers_from(played):
             of_u, _ = _later(key, first, now._replace(heads=COIN), 0, dim)  # what is scheduled, sent or not
-        sent |= set(of_u.tolist())
+        sent |= set(of_u.coordinates.tolist())
 
 
 CASES = [(6, 3, 2, 2), (5, 2, 2, 2), (6, 6, 3, 2), (7, 4, 2, 3), (5, 3, 3, 2), (4, 2, 1, 2), (5, 5, 1, 3), (6, 2, 4, 1)]
@@ -276,14 +308,13 @@ def test_given_the_past_every_coordinate_has_exactly_its_probability(
         first = Sample(np.uint64(0), np.uint64(0), int(rng.integers(dim)), dim, k, size)
         order = np.concatenate([rng.permutation(np.arange(at, min(at + size, dim))) for at in range(0, dim, size)])
 
-        def coordinates(
-            first: Sample, own: Any, tiles: Any, m: int, counts: Any, chosen: Any, order: Any = order
-        ) -> Any:
+        def walked(first: Sample, own: Any, tiles: Any, m: int, counts: Any, chosen: Any, order: Any = order) -> Any:
             return [
-                order[np.repeat(tiles, each) * first.size + places] for each, places in zip(counts, chosen, strict=True)
+                order[np.repeat(tiles, each) * first.size + places] % first.size
+                for each, places in zip(counts, chosen, strict=True)
             ]
 
-        monkeypatch.setattr(kernel, "_coordinates", coordinates)
+        monkeypatch.setattr(kernel, "_walked", walked)
         at = places(first, 0, first.tiles)
         sent = {int(order[tile * size + i]) for tile in range(first.tiles) for i in range(at[tile + 1] - at[tile])}
         check_every_round(first, sent, ratio, count, rng)
@@ -327,6 +358,8 @@ def test_an_epoch_goes_through_all_coordinates_and_repeats_none_of_them_before(
             seen[coordinates_of(first)] = True
         else:
             (of_u, *pi_u), (of_s, *pi_s) = draws
+            assert isinstance(of_u, np.ndarray)
+            assert isinstance(of_s, np.ndarray)
             assert (tuple(pi_u), tuple(pi_s)) == now.probabilities
             assert of_u.size + of_s.size == k == np.unique(np.concatenate([of_u, of_s])).size
             if k == 1:

@@ -26,7 +26,7 @@ BAD = "node-3"
 OWN = WEIGHTS[BAD] / sum(WEIGHTS.values())  # w/W
 ROUNDING = 1 + 1e-6  # values are cut as float32
 
-ONE = ("identity", "top-k", "rtop-k", "wangni", "error-feedback-top-k", "error-feedback-rand-k")
+ONE = ("identity", "top-k", "rtop-k", "wangni", *(name for name in sm.names() if name.startswith("error-feedback")))
 BALANCED = ("rand-k-balanced", "rand-k-balanced-hybrid")  # n·k = d: each coordinate comes once, whatever T is
 TEMPORAL = ("rand-k-temporal", "rand-k-temporal-window", "rand-k-temporal-stale", "rand-k-temporal-shared")
 SCALED = ("rand-k", *TEMPORAL, *BALANCED)
@@ -96,6 +96,10 @@ def anything(run: sm.Run, rng: np.random.Generator) -> Choice:
         parts = []
         for part, layout in zip(honest.parts, run.layout, strict=True):
             where = part.coordinates
+            if layout.where == "signs":  # which leave a node nothing else to choose
+                values = 10.0 ** rng.integers(-2, 6) * rng.choice([-1.0, 1.0], where.size)
+                parts.append(Part(where, values, part.scale))
+                continue
             if layout.where in ("listed", "levelled"):
                 where = np.sort(rng.choice(DIM, int(rng.integers(1, layout.count + 1)), replace=False))
             values = rng.normal(size=where.size) * 10.0 ** rng.integers(-2, 6)
@@ -133,6 +137,8 @@ def test_the_worst_payload_moves_it_that_far(name):
         def choose(round: int, honest: Payload) -> Payload:
             drawn = honest.parts[-1].coordinates
             at = drawn[np.argmin(counts[drawn])]
+            if name == "error-feedback-sign":
+                return Payload((Part(drawn, np.full(drawn.size, sign * 1e6)),))
             parts = [
                 Part(part.coordinates, np.where(part.coordinates == at, sign * 1e6 * part.scale, 0.0), part.scale)
                 for part in honest.parts

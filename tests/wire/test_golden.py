@@ -29,6 +29,7 @@ from sparsemean.wire.values import value_kind
 FOLDER = Path(__file__).parent.parent / "golden" / "wire"
 VERSION = {path.stem: int(path.parent.name[1:]) for path in sorted(FOLDER.glob("v*/*.bin"))}
 NAMES = sorted(VERSION)
+PEERS = ("terngrad", "natural", "qsgd-2", "qsgd-5", "rotated-1", "rotated-3")
 FEW_BITS = ("float16", "bfloat16", "int8", "int4", "2-bit", "1-bit")
 
 
@@ -51,6 +52,8 @@ def test_every_named_scheme_has_a_golden_frame():
     few_bits = {f"{name}-{kind}" for name in ("identity", "rand-k", "wangni") for kind in FEW_BITS}
     others |= {f"identity-{kind}" for kind in ("eden-1", "eden-2.25", "eden-8")}
     others |= {"rand-k-eden-3.5", "wangni-eden-3.5"}
+    others |= {f"{name}-{kind}" for name in ("identity", "rand-k", "wangni") for kind in PEERS}
+    others |= {f"{name}-{kind}" for name in ("chunked-top-k", "sign") for kind in ("float64", "2-bit")}
     others |= {*few_bits, "rand-k-shared-int8", "top-k-int4", "induced-int8", "diana-int8"}
     assert {*sm.names(), *others} <= set(NAMES), "run scripts/make_golden_frames.py for the new ones"
     assert sorted(path.stem for path in FOLDER.glob("v*/*.json")) == NAMES
@@ -102,7 +105,7 @@ def test_the_frames_are_all_there_is_to_try():
     bases = {name: struct.unpack_from("<I", stored(name)[0], 56)[0] for name in NAMES}
     in_step = {"diana", "diana-int8", "diana-balanced", "lag", "lag-unchanged"}
     assert {name for name, basis in bases.items() if basis} == in_step
-    assert {stored(name)[0][6] for name in NAMES} == {*range(1, 9), 16, 36, 56, 128}
+    assert {stored(name)[0][6] for name in NAMES} == {*range(1, 11), 16, 36, 56, 128, 130, 133, 145, 147}
 
 
 # --- A reader written from docs/wire.md alone, without the library: the document is enough.
@@ -149,6 +152,8 @@ class Plain:
             return list(struct.unpack(f"<{count}{letter}", self.take(count * struct.calcsize(letter))))
         if code == 4:
             return [self.bfloat16() for _ in range(count)]
+        if code in (9, 10) or code > 128:
+            return self.with_stated_noise(count, code, dither) if count else []
         if code >= 16 and count >= 512:
             return self.rotated(count, code, dither)
         scales = [self.bfloat16() for _ in range(math.ceil(count / 256))]
@@ -175,16 +180,54 @@ class Plain:
         for t, (m, A) in enumerate(zip(sizes, scales, strict=True)):
             h = 8 * (m * f // 128)
             u = (self.levels(h, B + 1) if h else []) + self.levels(m - h, B)
-            L = (m - 1).bit_length()
-            P = 2 if m == 2**L else 3
-            for p in reversed(range(P)):
-                for _ in range(L):
-                    pairs = [(u[2 * i], u[2 * i + 1]) for i in range(m // 2)]
-                    middle = [single(u[-1] * single(math.sqrt(2)))] if m % 2 else []
-                    u = [single(a + b) for a, b in pairs] + middle + [single(a - b) for a, b in pairs]
-                u = [-x if dither.word(64 * (3 * t + p) + i // 64) >> i % 64 & 1 else x for i, x in enumerate(u)]
-            out += [single(x * (A * math.sqrt(2.0 ** -(P * L)))) if A else 0.0 for x in u]
+            u, shrinkage = turned_back(u, t, dither)
+            out += [single(x * (A * shrinkage)) if A else 0.0 for x in u]
         return out
+
+    def with_stated_noise(self, count: int, code: int, dither: Dither) -> list[float]:
+        """Values of the kinds 9, 10 and from 130 on."""
+        (phi,) = struct.unpack("<f", self.take(4))
+        assert 0.0 <= phi <= 0.25
+        if code == 10:
+            exponents, signs = self.take(count), self.take(math.ceil(count / 8))
+            sizes = [2.0 ** (e - 127) if e else 0.0 for e in exponents]
+            return [-x if signs[i // 8] >> i % 8 & 1 else x for i, x in enumerate(sizes)]
+        m, L = (4096, 2 ** (code - 144)) if code > 144 else (512, 3 if code == 9 else 2 ** (code - 128) - 1)
+        scales = struct.unpack(f"<{math.ceil(count / m)}f", self.take(4 * math.ceil(count / m)))
+        if code == 9:
+            codes = [byte // 3**i % 3 for byte in self.take(math.ceil(count / 5)) for i in range(5)]
+            assert not any(codes[count:])
+        else:
+            width = L.bit_length() - (code > 144)
+            stored = int.from_bytes(self.take(math.ceil(count * width / 8)), "little")
+            assert stored < 2 ** (count * width)
+            codes = [stored >> width * i & 2**width - 1 for i in range(count)]
+        assert all(c < L for c in codes)
+        out = []
+        for t, A in enumerate(scales):
+            here = [c - (L - 1) / 2 for c in codes[:count][m * t : m * (t + 1)]]
+            turned, shrinkage = turned_back(here, t, dither.labelled(b"rotation")) if code > 144 else (here, 1.0)
+            out += [single(2.0 * A / (L - 1) * shrinkage * x) if A else 0.0 for x in turned]
+        return out
+
+    def packed(self, count: int, dim: int) -> list[int]:
+        """Packed coordinates."""
+        low = int(math.log2(dim / count))
+        high = count + (dim - 1) // 2**low
+        coded = low > 0 and high + count * low < dim
+        stored = int.from_bytes(self.take(math.ceil((high + count * low if coded else dim) / 8)), "little")
+        places = [i for i in range(high if coded else dim) if stored >> i & 1]
+        assert len(places) == count
+        if not coded:
+            return places
+        below = [stored >> (high + low * i) & 2**low - 1 for i in range(count)]
+        return [(place - i) * 2**low + rest for i, (place, rest) in enumerate(zip(places, below, strict=True))]
+
+    def signs(self, count: int, code: int, dither: Dither) -> list[float]:
+        """Signs of one magnitude."""
+        (level,) = self.values(1, code if code <= 2 else 1, dither)
+        signs = self.take(math.ceil(count / 8))
+        return [-level if signs[i // 8] >> i % 8 & 1 else level for i in range(count)]
 
     def levels(self, count: int, width: int) -> list[float]:
         document = (Path(__file__).parents[2] / "docs" / "wire.md").read_text(encoding="utf-8")
@@ -235,6 +278,20 @@ class Plain:
         return out
 
 
+def turned_back(u: list[float], t: int, stream: Dither) -> tuple[list[float], float]:
+    """The transpose of the rotation of tile t, and what undoes its growth."""
+    m = len(u)
+    L = (m - 1).bit_length()
+    P = 2 if m == 2**L else 3
+    for p in reversed(range(P)):
+        for _ in range(L):
+            pairs = [(u[2 * i], u[2 * i + 1]) for i in range(m // 2)]
+            middle = [single(u[-1] * single(math.sqrt(2)))] if m % 2 else []
+            u = [single(a + b) for a, b in pairs] + middle + [single(a - b) for a, b in pairs]
+        u = [-x if stream.word(64 * (3 * t + p) + i // 64) >> i % 64 & 1 else x for i, x in enumerate(u)]
+    return u, math.sqrt(2.0 ** -(P * L))
+
+
 def single(x: float) -> float:
     """The nearest number of single precision."""
     (near,) = struct.unpack("<f", struct.pack("<f", x))
@@ -244,9 +301,15 @@ def single(x: float) -> float:
 class Dither:
     """D_i, by the documents, of a part of a frame."""
 
-    def __init__(self, seed: int, round: int, node: str, part: int) -> None:
-        message = b"sparsemean\x01\x06dither" + struct.pack("<QQBB", seed, round, part, 1) + node.encode()
+    def __init__(self, seed: int, round: int, node: str, part: int, label: bytes = b"dither") -> None:
+        self.of = seed, round, node, part
+        message = b"sparsemean\x01" + bytes([len(label)]) + label
+        message += struct.pack("<QQBB", seed, round, part, 1) + node.encode()
         self.key = struct.unpack("<QQ", hashlib.blake2b(message, digest_size=32).digest()[:16])
+
+    def labelled(self, label: bytes) -> Dither:
+        """The words of the same key under another label."""
+        return Dither(*self.of, label)
 
     def __call__(self, i: int) -> float:
         word = self.word(i // 2)
@@ -274,7 +337,18 @@ def senders_dither(seed: int, round: int, dim: int, k: int, slots: int, slot: in
 
 
 # RandK and Induced too, since how coordinates are drawn has a document, and a twin, of its own.
-READ_BY_THE_DOCUMENT = ("identity", "top-k", "rtop-k", "wangni", "lag", "rand-k-", "rand-k.", "induced-int8")
+READ_BY_THE_DOCUMENT = (
+    "identity",
+    "top-k",
+    "rtop-k",
+    "chunked-top-k",
+    "sign",
+    "wangni",
+    "lag",
+    "rand-k-",
+    "rand-k.",
+    "induced-int8",
+)
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if f"{name}.".startswith(READ_BY_THE_DOCUMENT)])
@@ -316,7 +390,7 @@ def test_a_reader_written_from_the_document_decodes_it(name):
     assert crc == zlib.crc32(blob[:60] + blob[64:])
     for part, one in enumerate(whole):
         scale, dither = 1.0, Dither(story["run"]["seed"], round, story["node"], part)
-        if one["type"] in ("Identity", "Lazy"):
+        if one["type"] in ("Identity", "Lazy", "Sign"):
             listed = list(range(dim))
         elif one["type"] == "RandK":
             k = {"induced-int8": 5, "rand-k-blocks": 10}.get(name, one["k"])
@@ -330,9 +404,12 @@ def test_a_reader_written_from_the_document_decodes_it(name):
                     continue
             else:
                 listed = sample(key.shared() if one["shared"] else key, dim, k).tolist()
+        elif one["type"] == "ChunkedTopK":
+            listed = reader.packed(one["k"], dim)
         else:
             listed = reader.coordinates(dim)
-        sent = (reader.levelled if one["type"] == "Wangni" else reader.values)(len(listed), code, dither)
+        read = {"Wangni": reader.levelled, "Sign": reader.signs}.get(one["type"], reader.values)
+        sent = read(len(listed), code, dither)
         for coordinate, value in zip(listed, sent, strict=True):
             vector[coordinate] += scale * value
     assert reader.data == b""

@@ -57,6 +57,17 @@ class LaterSpread:
         self.variances[places[held]] += a[held]
         self.squares += self._blocks.sums_at(coordinates[held], a[held] ** 2)
 
+    @np.errstate(over="ignore", invalid="ignore")
+    def add_list(
+        self, row: int, probability: float, spread: Doubles, coordinates: Ints, held: Doubles, noise: Doubles | float
+    ) -> None:
+        """The same of coordinates listed by tile, where ``variances`` and the sums ``spread`` are known.
+
+        ``held`` is y² at the sampled ones, which are ``coordinates``, and ``noise`` its variance there.
+        """
+        self.spread[row] += spread
+        self.squares += self._blocks.sums_at(coordinates, ((1.0 - probability) * held + probability * noise) ** 2)
+
     def merge(self, other: LaterSpread) -> None:
         """Join the sums of other nodes over the same coordinates."""
         self.spread += other.spread

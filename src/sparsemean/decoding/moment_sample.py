@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sparsemean._types import Doubles, Ints
+from sparsemean.kernels.tiled import Tiled
 from sparsemean.payload.blocks import Blocks
 from sparsemean.sampling import tile_size
 
@@ -107,6 +108,13 @@ class MomentSample:
         """Where coordinates stand among the sampled ones; −1 for those that are not sampled."""
         begin = self.begin[coordinates // self.size]
         return np.where(begin >= 0, begin + coordinates % self.size, -1)
+
+    def listed(self, where: Tiled) -> tuple[Ints, Ints]:
+        """The sampled ones of coordinates that are listed by tile, and their numbers in the list."""
+        tiles = np.flatnonzero(self.begin >= 0)
+        counts = where.at[tiles + 1] - where.at[tiles]
+        numbers = np.repeat(where.at[tiles] - np.cumsum(counts) + counts, counts) + np.arange(int(counts.sum()))
+        return np.repeat(tiles * self.size, counts) + where.places[numbers], numbers
 
 
 @lru_cache(maxsize=8)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import repeat
 
 import numpy as np
@@ -15,12 +15,23 @@ from sparsemean.decoding.moment_sample import MomentSample, moment_sample
 from sparsemean.decoding.senders import Senders, SenderSums
 from sparsemean.errors import InvalidInput
 from sparsemean.kernels import Batch, Blend, Sample, Totals, fold, power_sums, scatter, threads_for
+from sparsemean.kernels.listed import ListedBatch, ListedTotals, fold_listed, threads_for_lists
+from sparsemean.kernels.tiled import Tiled
 from sparsemean.payload import Part
 from sparsemean.payload.blocks import Blocks
 from sparsemean.theory.estimated import Moments
 
 NO_MOMENTS = (np.zeros(0), np.zeros(0, np.int64), np.zeros(0), np.zeros(0), np.zeros(0))
 """What stands in ``Totals`` where no powers are summed."""
+
+NO_COORDINATES: Ints = np.empty(0, np.int64)
+"""In place of those at which values stand, where there is one block and sums do not ask."""
+
+AT_ONCE = 1 << 22
+"""Values at listed coordinates that are added at a time where there are several blocks; their squares take 16 bytes."""
+
+Entry = tuple[int, int, Part, Tiled]
+"""Number of the node, class of its squares, and a part whose coordinates are listed by tile."""
 
 
 class RoundTotals:
@@ -180,6 +191,66 @@ class RoundTotals:
             if moments and part.noise != 0.0:
                 self.class_noise[of_class] += self._noise(weight, part)
 
+    def add_lists(
+        self,
+        weights: Doubles,
+        payloads: Sequence[Sequence[Part]],
+        expected: Sequence[Floats | None],
+        of_class: int,
+        energies: Sequence[int],
+        blend: Blend | None = None,
+    ) -> None:
+        """Many nodes at once, each with parts whose coordinates are listed by tile; all weights are above 0. O(nk).
+
+        To the bit what ``add`` does with one after another. ``energies`` says of each part of a payload to which class
+        its squares and noise belong.
+        """
+        self.class_nodes[of_class] += len(weights)
+        for weight in weights:
+            self.weight += weight
+        entries = [
+            (node, row, part, part.where)
+            for node, parts in enumerate(payloads)
+            for part, row in zip(parts, energies, strict=True)
+            if isinstance(part.where, Tiled)
+        ]
+        moments = self.held.begin, self.squares, self.cubes, self.later.variances
+        into = ListedTotals(self.class_sums[of_class], self.counts, *moments)
+        for some in _few(entries) if len(self.blocks.sizes) > 1 else [entries]:
+            nodes, rows, parts, where = zip(*some, strict=True)
+            values, scales = [part.values for part in parts], [part.scale for part in parts]
+            # Of one block sums do not ask where values stand.
+            known = [self._held(weights[node], part, at) for node, _, part, at in some]
+            batch = ListedBatch(
+                where,
+                values,
+                [expected[node] for node in nodes],
+                weights[list(nodes)],
+                self.blocks.starts,
+                scales,
+                [noise for _, noise in known],
+                None if blend is None else blend._replace(heard=[blend.heard[node] for node in nodes]),
+            )
+            sums = fold_listed(into, batch, threads_for_lists(where))
+            for i, (row, part, (coordinates, noise)) in enumerate(zip(rows, parts, known, strict=True)):
+                self.class_squares[row] += sums.energy[i]
+                self.fourths += self.blocks.sums_at(coordinates, sums.held[i] * sums.held[i])
+                if part.noise != 0.0:
+                    self.class_noise[row] += self._noise(weights[nodes[i]], part)
+                rounding = 0.0 if noise is None else noise
+                self.later.add_list(row, 1.0 / part.scale, sums.spread[i], coordinates, sums.held[i], rounding)
+
+    def _held(self, weight: Doubles, part: Part, where: Tiled) -> tuple[Ints, Doubles | None]:
+        """Of a list the coordinates that keep power sums, if somebody asks, and the variance of y by rounding there."""
+        if part.noise == 0.0 and len(self.blocks.sizes) == 1:
+            return NO_COORDINATES, None
+        coordinates, numbers = self.held.listed(where)
+        if part.noise == 0.0:
+            return coordinates, None
+        share = np.broadcast_to(self.blocks.at(weight, coordinates), coordinates.shape)
+        noise = np.broadcast_to(np.asarray(part.noise, np.float64), part.values.shape)[numbers]
+        return coordinates, noise * (part.scale * share) ** 2
+
     def _add_weights(self, batch: Batch) -> None:
         """The weights of a batch are what it would add if every value were 1 and nothing expected."""
         ones = [np.ones(each.size, each.dtype) for each in batch.values]
@@ -189,7 +260,8 @@ class RoundTotals:
     def _noise(self, weight: Doubles, part: Part) -> Doubles:
         """Σ of its variance over the values of a part, per block."""
         if isinstance(part.noise, float):
-            total = part.noise * self.blocks.sums_at(part.coordinates, np.ones(part.values.size))
+            coordinates = part.coordinates if len(self.blocks.sizes) > 1 else NO_COORDINATES
+            total = part.noise * self.blocks.sums_at(coordinates, np.ones(part.values.size))
         elif len(self.blocks.sizes) == 1:
             total = np.array([part.noise.sum()])
         else:
@@ -240,3 +312,17 @@ class RoundTotals:
             for t in self.present:
                 found[s, t] = self.blocks.sums(self.class_sums[s] * self.class_sums[t])
         return found
+
+
+def _few(entries: Sequence[Entry]) -> Iterator[list[Entry]]:
+    """The lists in order, AT_ONCE values at a time, but at least one list."""
+    some: list[Entry] = []
+    values = 0
+    for entry in entries:
+        values += entry[3].k
+        if some and values > AT_ONCE:
+            yield some
+            some, values = [], entry[3].k
+        some.append(entry)
+    if some:
+        yield some

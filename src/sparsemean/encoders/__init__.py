@@ -2,6 +2,7 @@
 
 from sparsemean.encoders.auto import Auto
 from sparsemean.encoders.base import Encoder, EncoderFacts, State, Stateful
+from sparsemean.encoders.chunked_top_k import ChunkedTopK
 from sparsemean.encoders.difference import Difference
 from sparsemean.encoders.error_feedback import ErrorFeedback
 from sparsemean.encoders.identity import Identity
@@ -11,11 +12,13 @@ from sparsemean.encoders.one_of import OneOf
 from sparsemean.encoders.rand_k import RandK
 from sparsemean.encoders.relative import Relative
 from sparsemean.encoders.rtop_k import RTopK
+from sparsemean.encoders.sign import Sign
 from sparsemean.encoders.top_k import TopK
 from sparsemean.encoders.wangni import Wangni
 
 __all__ = [
     "Auto",
+    "ChunkedTopK",
     "Difference",
     "Encoder",
     "EncoderFacts",
@@ -27,6 +30,7 @@ __all__ = [
     "RTopK",
     "RandK",
     "Relative",
+    "Sign",
     "State",
     "Stateful",
     "TopK",

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from sparsemean._types import Floats, Ints
+from sparsemean._types import Floats
 from sparsemean.encoders.base import Encoder, EncoderFacts, State
 from sparsemean.encoders.size import Size, checked, count
 from sparsemean.errors import IncompatibleScheme, InvalidInput
-from sparsemean.kernels import Sample, gathered
 from sparsemean.payload import Layout, Part, Payload
 from sparsemean.sampling import Draw, Epochs, Independent, Key
 from sparsemean.sampling.draws import LATER
@@ -63,9 +62,4 @@ class RandK(Encoder):
 
     def encode(self, vector: Floats, key: Key, state: State) -> Payload:
         (layout,) = self.layout(vector.size)
-        classes = layout.drawn(key, vector.size)
-        return Payload(tuple(Part(each.where, _values(each.where, vector), each.scale) for each in classes))
-
-
-def _values(where: Ints | Sample, vector: Floats) -> Floats:
-    return gathered(where, vector) if isinstance(where, Sample) else vector[where]
+        return Payload(tuple(Part(each.where, values, each.scale) for each, values in layout.gathered(key, vector)))

@@ -18,10 +18,6 @@
 # lanes of 64 bits; the orders in lanes of 32, since one by one their random bits would be branches that nobody can
 # predict. Then the runs are written, _RUN places at a time: those beyond a count are written over by the next hand.
 #
-# Epochs. What is unscheduled of a tile is a list of gaps, in order, from which each round cuts its run. Where a round
-# sends much of a tile, all places of the tile are listed, _RUN at a time, and looked up; where it sends little, the
-# hand of each place is found by a multiplication.
-#
 # Addresses. Values and rows are passed as an array of addresses, and ``_view`` makes an array of one where it is
 # needed. numba would convert a list of arrays anew at every call, and compile anew for each length of a tuple of
 # arrays and for each mixture of read-only and writable ones. The host functions check type, length, contiguity and
@@ -57,7 +53,6 @@ from llvmlite import ir
 from sparsemean._types import Array
 from sparsemean.kernels.carry import CANCELLED, Changes, Columns
 from sparsemean.kernels.carry import ODD as _ODD
-from sparsemean.kernels.epochs import RETRY, ROUND, TURN
 from sparsemean.kernels.fit_sums import Fit
 from sparsemean.kernels.fold import Batch, Blend, Totals
 from sparsemean.kernels.hands import HALVES, ROUNDS, TURNED
@@ -71,7 +66,6 @@ from sparsemean.kernels.sample import RANKED, STRIDE, Sample
 _PART = 64  # tiles per call of a loop, however many threads there are
 _LANES = 64  # entries are drawn in multiples of this
 _RUN = 16  # hands are reckoned, and their places written, in multiples of this
-_LISTED = 6  # bits: from this share of a tile on, all its places are listed
 _DOUBLE, _BYTE = np.empty(0), np.empty(0, np.uint8)  # the types that ``_view`` reads where they are fixed
 
 
@@ -88,34 +82,6 @@ def gather(sample: Sample, vector: Array, out: Array) -> None:
     vector = np.require(vector, requirements=("C", "A"))
     (address,), like = _addresses([vector], sample.dim)
     _gather(tuple(sample), sample.tiles, address, like, out, _room(sample))
-
-
-def schedule(
-    own: tuple[int, int], number: int, tile: int, left: Array, begin: Array, end: Array
-) -> tuple[Array, Array]:
-    """See ``schedule_numpy``."""
-    tiles, width = begin.shape
-    new = np.empty((2, tiles, width + len(left) - 1), begin.dtype)
-    used = _schedule(np.uint64(own[0]), np.uint64(own[1]), number, tile, np.ascontiguousarray(left), begin, end, new)
-    return new[0, :, :used].copy(), new[1, :, :used].copy()
-
-
-def send(
-    first: Sample,
-    own: tuple[int, int],
-    number: int,
-    tile: int,
-    counts: Array,
-    begin: Array,
-    end: Array,
-    of_u: Array,
-    of_s: Array,
-) -> None:
-    """See ``send_numpy``."""
-    stream = np.uint64(own[0]), np.uint64(own[1])
-    room, hands = _room(first), first.size // first.hand if first.hand else 0
-    more = np.empty_like(room[0]), np.empty((2, hands), np.uint32), np.empty(hands, np.uint32)
-    _send(tuple(first), stream, number, tile, counts, begin, end, of_u, of_s, room, more)
 
 
 def fold(totals: Totals, batch: Batch, threads: int = 1) -> None:
@@ -302,297 +268,6 @@ def _gather(drawn: Any, tiles: int, address: int, like: Array, out: Array, room:
         here, vector = out[at : at + count], _view(address, like, tile * prepared.size, prepared.size)
         for t in range(count):
             here[t] = vector[chosen[t]]
-
-
-@_entry
-def _schedule(a: Any, b: Any, number: int, tile: int, left: Array, begin: Array, end: Array, new: Array) -> int:
-    """The new gaps of all tiles; returns how many columns of ``new`` are used."""
-    most = 0
-    for t in range(begin.shape[0]):
-        low, high, m = new[0, t], new[1, t], begin[t, -1]
-        gaps = 0
-        while begin[t, gaps] < m:
-            low[gaps], high[gaps] = begin[t, gaps], end[t, gaps]
-            gaps += 1
-        for j in range(left.shape[0] - 1):
-            u, count = left[j, t], left[j, t] - left[j + 1, t]
-            if count:
-                o = _rotation(u, a, b, number + j, tile + t, 0)
-                over = max(o + count - u, 0)
-                gaps = _cut(low, high, gaps, o, count - over)
-                gaps = _cut(low, high, gaps, 0, over)
-        low[gaps:], high[gaps:] = m, m
-        most = max(most, gaps)
-    return most + 1
-
-
-@_inlined
-def _cut(low: Array, high: Array, gaps: int, o: int, count: int) -> int:
-    """Take ``count`` places out of the gaps, from number o on; returns how many gaps there are then."""
-    if count == 0:
-        return gaps
-    i = 0
-    while o >= _span(low, high, i):
-        o -= _span(low, high, i)
-        i += 1
-    keep, rest = i, _span(low, high, i) - o
-    if o and count < rest:  # out of the middle of a gap
-        for g in range(gaps, i, -1):
-            low[g], high[g] = low[g - 1], high[g - 1]
-        high[i] = low[i] + o
-        low[i + 1] += o + count
-        return gaps + 1
-    if o:
-        high[i] = low[i] + o
-        count -= rest
-        keep = i = i + 1
-    while i < gaps and count >= _span(low, high, i):
-        count -= _span(low, high, i)
-        i += 1
-    if count:
-        low[i] += count
-    if i > keep:
-        for g in range(i, gaps):
-            low[keep + g - i], high[keep + g - i] = low[g], high[g]
-    return gaps - i + keep
-
-
-@_inner
-def _span(low: Array, high: Array, i: int) -> Any:
-    """How many places a gap has; unsigned numbers less one another would be uint64."""
-    return np.int64(high[i]) - np.int64(low[i])
-
-
-@_entry
-def _send(
-    drawn: Any,
-    own: Any,
-    number: int,
-    tile: int,
-    counts: Array,
-    begin: Array,
-    end: Array,
-    of_u: Array,
-    of_s: Array,
-    room: Any,
-    more: Any,
-) -> None:
-    """Within ``room`` lie the places of U, then those of S: first the others, then those of the epoch's first round."""
-    prepared, (x, draws, hands) = _prepared(drawn), room
-    at_u, at_s = 0, 0
-    for t in range(begin.shape[0]):
-        left, c, f = counts[0, t], counts[1, t], counts[2, t]
-        if c + f == 0:
-            continue
-        start = (tile + t) * prepared.size
-        m = min(prepared.size, prepared.dim - start)
-        taken = _place(prepared, tile + t + 1) - _place(prepared, tile + t)
-        if c:
-            o = _rotation(left, own[0], own[1], number, tile + t, 0)
-            over = max(o + c - left, 0)
-            _write_gaps(x, begin[t], end[t], o, c - over, taken)
-            _write_gaps(x[c - over :], begin[t], end[t], 0, over, taken)
-        mine, spacing = 0, _spacing(0, 1, 1)
-        if f:
-            s = m - left
-            spacing = _spacing(_rotation(s, own[0], own[1], number, tile + t, 1), s, f)
-            mine = min(_spaced_before(spacing, taken), f)
-            _write_scheduled(x[c:], begin[t], end[t], spacing, mine, taken)
-        others = c + f - mine
-        _turn_columns(x, others, m - taken, m, _drawn_word(own[0], own[1], np.uint64(tile + t + 1)))
-        _write_spaced(x[others:], spacing, 0, mine, 0)
-        _place_in_hands(x, hands, more, prepared, tile + t, m, taken, others, c + f)
-        w = prepared.w if m == prepared.size else _bits(m - 1)
-        words = _shuffle_words(m, w)
-        for r in range(words):
-            draws[r] = _word(prepared, np.uint64(STRIDE * (tile + t) + r))
-        _walk(x, draws, words, m, w, c + f)
-        _put_coordinates(of_u[at_u:], start, x, c)
-        _put_coordinates(of_s[at_s:], start, x[others:], mine)
-        _put_coordinates(of_s[at_s + mine :], start, x[c:], f - mine)
-        at_u, at_s = at_u + c, at_s + f
-
-
-@_inlined
-def _put_coordinates(out: Array, start: int, x: Array, count: int) -> None:
-    """out[i] = start + x[i] for i < count."""
-    for i in range(count):
-        out[i] = start + x[i]
-
-
-@_inlined
-def _write_gaps(x: Array, begin: Array, end: Array, o: int, count: int, taken: int) -> None:
-    """``count`` of the unscheduled places from number o on, less ``taken``; what follows in x may be written over."""
-    lane = x.dtype.type
-    i, at, whole = 0, 0, lane(-1)
-    while at < count:
-        span = _span(begin, end, i)
-        if o < span:
-            some, place, t = min(span - o, count - at), begin[i] + o - taken, 0
-            while t < some:
-                _write_run(x, at + t, lane(0), lane(place + t), whole)
-                t += _RUN
-            at += some
-            o = 0
-        else:
-            o -= span
-        i += 1
-
-
-class _Spacing(NamedTuple):
-    """The numbers ⌊(o + i·s)/f⌋ for i < f.
-
-    Attributes
-    ----------
-    o, s, f
-        As above: o < s, and f ≤ s.
-    by_s, by_f
-        ⌊2⁴⁸/s⌋ + 1 and ⌊2⁴⁸/f⌋ + 1, which divide numbers below 2⁴⁸/s and 2⁴⁸/f by a multiplication; 0 if s > 2¹⁵.
-    """
-
-    o: int
-    s: int
-    f: int
-    by_s: Any
-    by_f: Any
-
-
-@_inner
-def _spacing(o: int, s: int, f: int) -> _Spacing:
-    """With the factors, where they are exact."""
-    small = s <= 1 << 15
-    by_s, by_f = np.uint64((1 << 48) // s + 1), np.uint64((1 << 48) // f + 1)
-    return _Spacing(o, s, f, by_s if small else np.uint64(0), by_f if small else np.uint64(0))
-
-
-@_inner
-def _spaced(spacing: _Spacing, i: int) -> Any:
-    """Number i."""
-    if spacing.by_f:
-        return np.int64((np.uint64(spacing.o + i * spacing.s) * spacing.by_f) >> np.uint64(48))
-    return (spacing.o + i * spacing.s) // spacing.f
-
-
-@_inner
-def _spaced_before(spacing: _Spacing, number: int) -> Any:
-    """How many of them, if there were no end to i, are below a number up to s."""
-    above = max(number * spacing.f - spacing.o + spacing.s - 1, 0)
-    if spacing.by_s:
-        return np.int64((np.uint64(above) * spacing.by_s) >> np.uint64(48))
-    return above // spacing.s
-
-
-@_inlined
-def _write_spaced(x: Array, spacing: _Spacing, first: int, last: int, more: int) -> None:
-    """Those of first ≤ i < last, and ``more`` added to each; what follows in x may be written over."""
-    if spacing.by_f:
-        start, step = np.uint64(spacing.o + first * spacing.s) * spacing.by_f, np.uint64(spacing.s) * spacing.by_f
-        add = np.uint64(more)
-        for i in range(_padded(last - first, _RUN)):
-            x[i] = ((start + np.uint64(i) * step) >> np.uint64(48)) + add
-    else:
-        for i in range(first, last):
-            x[i - first] = _spaced(spacing, i) + more
-
-
-@_inlined
-def _write_scheduled(x: Array, begin: Array, end: Array, spacing: _Spacing, i: int, taken: int) -> None:
-    """The scheduled places of these numbers from i on, less ``taken``."""
-    gap, z, at = 0, 0, 0  # z unscheduled places lie before the gap
-    while i < spacing.f:
-        number = _spaced(spacing, i)
-        while number >= begin[gap] - z:
-            z += _span(begin, end, gap)
-            gap += 1
-        last = min(_spaced_before(spacing, begin[gap] - z), spacing.f)
-        _write_spaced(x[at:], spacing, i, last, z - taken)
-        at, i = at + last - i, last
-
-
-@_inlined
-def _turn_columns(x: Array, count: int, u: int, m: int, word: Any) -> None:
-    """See ``epochs.turned``."""
-    lane, w = x.dtype.type, _bits(m - 1) // 2
-    full, rest, turn = lane(u >> w), lane(u - (u >> w << w)), lane(word & np.uint64(0xFFFF))
-    for i in range(_padded(count, _LANES)):
-        x[i] = _turned(x[i], turn, full, rest, lane(w))
-
-
-@_inlined
-def _place_in_hands(
-    x: Array, hands: Array, more: Any, prepared: _Prepared, tile: int, m: int, taken: int, others: int, count: int
-) -> None:
-    """A node's places as places of the tile's walk; see ``epochs.tile_places``."""
-    if not prepared.hand:
-        o = _tile_turn(prepared, tile, m)
-        _add_modulo(x[:others], (o + taken) % m, m)
-        _add_modulo(x[others:count], o, m)
-        return
-    every, rest, ends = more
-    starts, counts, all_hands = hands[0], hands[1], (m + prepared.hand - 1) >> prepared.v
-    _run_starts(hands, prepared, tile, m)
-    for h in range(all_hands):  # the others of a hand follow its run
-        rest[0, h] = starts[h] + counts[h]
-        rest[1, h] = min(prepared.hand, m - h * prepared.hand) - counts[h]
-    if count > m >> _LISTED:  # then it takes less time to list all places
-        _write_hands(every, starts, counts, prepared, m)
-        _write_hands(every[taken:], rest[0], rest[1], prepared, m)
-        _look_up(x[:others], every[taken:])
-        _look_up(x[others:count], every)
-    else:
-        left = (prepared.own + tile * prepared.r) % prepared.dim
-        _find(x[:others], rest, ends, prepared, m, left, prepared.hand * (prepared.dim - prepared.k))
-        _find(x[others:count], hands, ends, prepared, m, prepared.dim - 1 - left, prepared.hand * prepared.k)
-
-
-@_inlined
-def _look_up(x: Array, table: Array) -> None:
-    """x[i] = table[x[i]]."""
-    for i in range(x.size):
-        x[i] = table[x[i]]
-
-
-@_inner
-def _find(x: Array, runs: Array, ends: Array, prepared: _Prepared, m: int, b: int, c: int) -> None:
-    """Numbers within the runs of all hands, as places. Number y is in hand ⌊(dim·y + b)/c⌋."""
-    if x.size == 0:
-        return
-    end, hand, short = 0, prepared.hand, m & (prepared.hand - 1)
-    for j in range((m + hand - 1) >> prepared.v):
-        end += int(runs[1, j])
-        ends[j] = end
-    factor, summand = np.uint64((prepared.dim << 22) // c), np.uint64((b << 22) // c)
-    for i in range(x.size):
-        y = np.uint64(x[i])
-        h = (y * factor + summand) >> np.uint64(22)  # one too low at most, as y < 2²⁰
-        h += np.uint64(y >= ends[h])
-        number = np.int64(y) - np.int64(ends[h]) + np.int64(runs[1, h]) + np.int64(runs[0, h])
-        full = not short or h < np.uint64(m >> prepared.v)
-        x[i] = np.int64(h) * hand + (number & (hand - 1) if full else number % short)
-
-
-@_inlined
-def _add_modulo(x: Array, o: int, m: int) -> None:
-    """x[i] = (x[i] + o) mod m."""
-    lane = x.dtype.type
-    if m & (m - 1) == 0:
-        for i in range(x.size):
-            x[i] = _plus(x[i], lane(o)) & lane(m - 1)
-    else:
-        for i in range(x.size):
-            x[i] = (o + x[i]) % m
-
-
-@_inner
-def _rotation(bound: int, a: Any, b: Any, number: int, tile: int, of_s: int) -> Any:
-    """See ``epochs.rotation``."""
-    index, top = np.uint64((number << ROUND) + 2 * tile + of_s + 1), np.uint64(bound)
-    while True:
-        word = _drawn_word(a, b, index)
-        low = word % top
-        if word - low <= np.uint64(0) - top:
-            return np.int64(low)
-        index += np.uint64(1 << RETRY)
 
 
 @_entry
@@ -1096,13 +771,6 @@ def _walk(x: Array, draws: Array, words: int, m: int, w: int, count: int) -> Non
 
 
 @_inner
-def _tile_turn(prepared: _Prepared, tile: int, m: int) -> Any:
-    """By how many places a tile of m is turned in a sample that stands alone."""
-    w = prepared.w if m == prepared.size else _bits(m - 1)
-    return _below(m, w, prepared, np.uint64(STRIDE * tile + _shuffle_words(m, w)))
-
-
-@_inner
 def _shuffle_words(m: int, w: int) -> int:
     """``shuffle_words`` of a tile of m, with w = bits(m − 1)."""
     return m if m <= RANKED else 2 + (48 + w - 1) // w
@@ -1344,24 +1012,6 @@ def _build_round(context: Any, x: Any, a: Any, c: Any, mask: Any, shift: Any) ->
     return x(x, x, x, x, x), build
 
 
-def _build_turned(context: Any, x: Any, turn: Any, full: Any, rest: Any, w: Any) -> Any:
-    """``epochs.turned`` in the type of x, 16 or 32 bits: columns of ``full`` rows, the first ``rest`` of one more."""
-
-    def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        x, turn, full, rest, w = arguments
-        lane, wide = x.type, ir.IntType(64)
-        column = builder.sub(x, builder.shl(builder.lshr(x, w), w))
-        height = builder.add(full, builder.zext(builder.icmp_unsigned("<", column, rest), lane))
-        share = builder.and_(builder.mul(column, turn), lane((1 << TURN) - 1))
-        turns = builder.mul(builder.zext(share, wide), builder.zext(height, wide))
-        row = builder.add(builder.lshr(x, w), builder.trunc(builder.lshr(turns, wide(TURN)), lane))
-        less = builder.sub(row, height)
-        row = builder.select(builder.icmp_unsigned("<", row, height), row, less)
-        return builder.add(builder.shl(row, w), column)
-
-    return x(x, x, x, x, x), build
-
-
 def _build_shuffled(context: Any, x: Any, size: Any, low: Any, high: Any) -> Any:
     """``hands.shuffled`` in 32 bits; ``low`` and ``high`` are the halves of the hand's word."""
 
@@ -1406,7 +1056,7 @@ def _build_write_run(context: Any, x: Any, at: Any, begin: Any, start: Any, mask
     return nb.types.void(x, at, begin, start, mask), build
 
 
-_pointer, _plus, _round, _turned, _shuffled, _write_run = (
+_pointer, _plus, _round, _shuffled, _write_run = (
     nb.extending.intrinsic(build)
-    for build in (_build_pointer, _build_plus, _build_round, _build_turned, _build_shuffled, _build_write_run)
+    for build in (_build_pointer, _build_plus, _build_round, _build_shuffled, _build_write_run)
 )

@@ -8,12 +8,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from sparsemean._types import Ints, Words
+from sparsemean._types import Floats, Ints, Words
 from sparsemean.kernels.hands import runs, tile_hands
 from sparsemean.kernels.sample import STRIDE, AnyInts, Sample, from_tile, permuted, places, places_of, shuffle_words
 from sparsemean.kernels.stream import below as uniform
 from sparsemean.kernels.stream import stream_index, stream_word
-from sparsemean.kernels.twin import twin
+from sparsemean.kernels.tiled import Tiled
+from sparsemean.kernels.twin import EPOCHS, twin
 
 RETRY, ROUND = 48, 24  # bits: where in a stream the next try begins, and where the words of the next round
 TURN = 16  # bits of the word that turns the columns of a tile
@@ -97,20 +98,38 @@ def later_gaps(epoch: Epoch, gaps: Gaps, scheduled: Sequence[int]) -> Gaps:
     return gaps
 
 
-def next_sent(epoch: Epoch, gaps: Gaps, unscheduled: int, r_u: int, r_s: int) -> tuple[Ints, Ints]:
-    """The coordinates of the next round in these tiles; of the whole vector it sends r_u of U and r_s of S.
+def next_sent(epoch: Epoch, gaps: Gaps, unscheduled: int, r_u: int, r_s: int) -> tuple[Tiled, Tiled]:
+    """The coordinates of the next round in these tiles, from the first tile on: those of U and those of S.
 
-    ``unscheduled`` is |U|.
+    Of the whole vector it sends r_u of U and r_s of S; ``unscheduled`` is |U|.
     """
+    counts, found_u, found_s = _next_counts(epoch, gaps, unscheduled, r_u, r_s)
+    at = gaps.rounds + 1, gaps.tile, counts, gaps.begin, gaps.end
+    send(epoch.first, epoch.own, *at, found_u.places, found_s.places)
+    return found_u, found_s
+
+
+def next_gathered(
+    epoch: Epoch, gaps: Gaps, unscheduled: int, r_u: int, r_s: int, vector: Floats
+) -> tuple[tuple[Tiled, Floats], tuple[Tiled, Floats]]:
+    """The same of all tiles, with the values of a vector at these coordinates."""
+    counts, found_u, found_s = _next_counts(epoch, gaps, unscheduled, r_u, r_s)
+    of_u, of_s = np.empty(found_u.k, vector.dtype), np.empty(found_s.k, vector.dtype)
+    at = gaps.rounds + 1, counts, gaps.begin, gaps.end
+    send_gathered(epoch.first, epoch.own, *at, found_u.places, found_s.places, vector, of_u, of_s)
+    return (found_u, of_u), (found_s, of_s)
+
+
+def _next_counts(epoch: Epoch, gaps: Gaps, unscheduled: int, r_u: int, r_s: int) -> tuple[Ints, Tiled, Tiled]:
+    """``counts`` of ``send_numpy``, and room for the coordinates."""
     dim, j = epoch.first.dim, gaps.rounds
     both = np.array([unscheduled, dim - unscheduled])
     off_u, off_s = fair(both, epoch.offsets, stream_index(2 * j, 2)).tolist()
     done = tile_ends(epoch.first, gaps.tile, gaps.tile + len(gaps.begin)) - gaps.below
     of_u, of_s = share(off_u, r_u, unscheduled, gaps.below), share(off_s, r_s, dim - unscheduled, done)
     counts = np.diff(np.array([gaps.below, of_u, of_s]))
-    found = np.empty(of_u[-1] - of_u[0], np.int64), np.empty(of_s[-1] - of_s[0], np.int64)
-    send(epoch.first, epoch.own, j + 1, gaps.tile, counts, gaps.begin, gaps.end, *found)
-    return found
+    _, u, s = counts
+    return counts, Tiled.empty(epoch.first.size, u), Tiled.empty(epoch.first.size, s)
 
 
 def schedule_numpy(
@@ -159,7 +178,7 @@ def schedule_numpy(
     return np.ascontiguousarray(both[0, :, :wide]), np.ascontiguousarray(both[1, :, :wide])
 
 
-schedule = twin(schedule_numpy, "schedule", values=lambda own, number, tile, left, begin, end: left.size)
+schedule = twin(schedule_numpy, "schedule", EPOCHS, values=lambda own, number, tile, left, begin, end: left.size)
 
 
 def send_numpy(
@@ -170,10 +189,10 @@ def send_numpy(
     counts: Ints,
     begin: AnyInts,
     end: AnyInts,
-    of_u: Ints,
-    of_s: Ints,
+    of_u: AnyInts,
+    of_s: AnyInts,
 ) -> None:
-    """Write the coordinates of U and of S that a round sends, tile by tile.
+    """Write the coordinates of U and of S that a round sends, tile by tile, as numbers within their tiles.
 
     Parameters
     ----------
@@ -196,10 +215,32 @@ def send_numpy(
     for some, m in parts:
         span_u, span_s = (slice(at[some[0]], at[some[-1] + 1]) for at in (at_u, at_s))
         chosen = chosen_places(own, number, tile + some, counts[:, some], begin[some], end[some])
-        of_u[span_u], of_s[span_s] = _coordinates(first, own, tile + some, m, counts[1:, some], chosen)
+        of_u[span_u], of_s[span_s] = _walked(first, own, tile + some, m, counts[1:, some], chosen)
 
 
-send = twin(send_numpy, "send", values=lambda *args: args[-1].size + args[-2].size)
+send = twin(send_numpy, "send", EPOCHS, values=lambda *args: args[-1].size + args[-2].size)
+
+
+def send_gathered_numpy(
+    first: Sample,
+    own: tuple[int, int],
+    number: int,
+    counts: Ints,
+    begin: AnyInts,
+    end: AnyInts,
+    of_u: AnyInts,
+    of_s: AnyInts,
+    vector: Floats,
+    values_u: Floats,
+    values_s: Floats,
+) -> None:
+    """The same of all tiles, and the values of a vector at these coordinates."""
+    send_numpy(first, own, number, 0, counts, begin, end, of_u, of_s)
+    for each, within, values in zip(counts[1:], (of_u, of_s), (values_u, values_s), strict=True):
+        values[:] = vector[np.repeat(np.arange(each.size) * first.size, each) + within]
+
+
+send_gathered = twin(send_gathered_numpy, "send_gathered", EPOCHS, values=lambda *args: args[-1].size + args[-2].size)
 
 
 def chosen_places(
@@ -237,10 +278,10 @@ def _overlap(begin: Ints, end: Ints, low: Ints, high: Ints) -> Ints:
     return np.maximum(common, 0)
 
 
-def _coordinates(
+def _walked(
     first: Sample, own: tuple[int, int], tiles: Ints, m: int, counts: Ints, chosen: tuple[Ints, Ints]
 ) -> list[Ints]:
-    """The coordinates at these places of these tiles of m, of U and of S; counts are those of the places."""
+    """What is at these places of these tiles of m, within the tile, of U and of S; counts are those of the places."""
     widths = counts.max(axis=1)
     used = np.concatenate([np.arange(w) < each[:, None] for w, each in zip(widths, counts, strict=True)], axis=1)
     p = np.zeros(used.shape, np.int32)
@@ -254,7 +295,6 @@ def _coordinates(
         y: Any = permuted(x.astype(np.uint32), draws, m)
     else:
         y = from_tile(draws[0], x[0], m)[None]
-    y = y + tiles[:, None] * first.size
     return [y[:, half][used[:, half]] for half in halves]
 
 

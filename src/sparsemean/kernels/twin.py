@@ -13,7 +13,8 @@ R = TypeVar("R")
 
 SMALL = 1 << 16  # up to this many values NumPy takes less time than loading numba
 DRAWING, ARRAYS = "sparsemean.kernels.compiled", "sparsemean.kernels.compiled_arrays"
-ROTATION = "sparsemean.kernels.compiled_eden"
+ROTATION, LISTED = "sparsemean.kernels.compiled_eden", "sparsemean.kernels.compiled_listed"
+EPOCHS = "sparsemean.kernels.compiled_epochs"
 
 
 def twin(
@@ -28,8 +29,8 @@ def twin(
     name
         Name of the compiled function of the same signature.
     module
-        Where that is: DRAWING if it draws samples or dither, ROTATION if it rotates values, ARRAYS if it passes over
-        arrays as they are.
+        Where that is: DRAWING if it draws samples or dither, EPOCHS if it draws later rounds of an epoch, LISTED if it
+        takes coordinates listed by tile, ROTATION if it rotates values, ARRAYS if it passes over arrays as they are.
     values
         How many values a call with these arguments handles, if small calls shall not load numba: up to SMALL values are
         handled by ``numpy`` until something else has loaded it. By default the first call loads it.
@@ -55,6 +56,10 @@ def chosen(numpy: Callable[P, R], name: str, module: str = DRAWING) -> Callable[
         return numpy
     if module == DRAWING:  # literal names, so that tests/test_no_pickle.py sees what can be loaded
         return cast(Callable[P, R], getattr(importlib.import_module("sparsemean.kernels.compiled"), name))
+    if module == EPOCHS:
+        return cast(Callable[P, R], getattr(importlib.import_module("sparsemean.kernels.compiled_epochs"), name))
+    if module == LISTED:
+        return cast(Callable[P, R], getattr(importlib.import_module("sparsemean.kernels.compiled_listed"), name))
     if module == ROTATION:
         return cast(Callable[P, R], getattr(importlib.import_module("sparsemean.kernels.compiled_eden"), name))
     return cast(Callable[P, R], getattr(importlib.import_module("sparsemean.kernels.compiled_arrays"), name))
@@ -62,4 +67,4 @@ def chosen(numpy: Callable[P, R], name: str, module: str = DRAWING) -> Callable[
 
 def worth_loading(count: int) -> bool:
     """Whether this many values repay the second that loading numba takes, or it is loaded already."""
-    return count > SMALL or any(module in sys.modules for module in (DRAWING, ARRAYS, ROTATION))
+    return count > SMALL or any(module in sys.modules for module in (DRAWING, ARRAYS, ROTATION, LISTED, EPOCHS))

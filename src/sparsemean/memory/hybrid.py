@@ -13,6 +13,8 @@ from sparsemean._types import Array, Doubles, Floats, Ints
 from sparsemean.kernels import Blend, Fit, Sample, fit_sums, threads_for
 from sparsemean.kernels.at import Known, expected_at, fit_at
 from sparsemean.kernels.fit_sums import products
+from sparsemean.kernels.listed import ListedFit, fit_listed, threads_for_lists
+from sparsemean.kernels.tiled import Tiled
 from sparsemean.memory.base import Arrival, Memory, MemoryFacts, MemorySpec, MemoryState
 from sparsemean.memory.fit import hybrid_coefficients, hybrid_mean
 from sparsemean.memory.per_node import LastValues, checked_age
@@ -70,7 +72,7 @@ class Heard(Row):
         self.arrays["heard"][at] = 1
 
 
-@lru_cache(maxsize=1)
+@lru_cache(maxsize=2)  # in later rounds of an epoch of two sizes: of U and of S
 def _ones(size: int) -> Array:
     return np.ones(size, np.uint8)
 
@@ -133,20 +135,27 @@ class _Both(MemoryState):
         return mean
 
     def take(self, arrivals: Sequence[Arrival]) -> None:
-        counted = [self._gathered(arrival) for arrival in arrivals]
+        listed: list[tuple[str, Doubles, Part]] = []
+        counted = [self._gathered(arrival, listed) for arrival in arrivals]
+        self._fit_lists(listed)
         self._last.take(counted)
         self._heard.take(counted)
 
-    def _gathered(self, arrival: Arrival) -> Arrival:
-        """What counts of it; its samples wait to be fitted to, all at once."""
+    def _gathered(self, arrival: Arrival, listed: list[tuple[str, Doubles, Part]]) -> Arrival:
+        """What counts of it; its samples wait to be fitted to, all at once, and what is listed by tile goes there."""
         parts = tuple(
             self._counted(part, arrival.weight) for part in (arrival.payload.parts if arrival.payload else ())
         )
         for part in parts:
             if isinstance(part.where, Sample):
                 self._unfitted.setdefault(part.where.sizes, []).append((arrival.node, arrival.weight, part))
+                continue
+            weighed = arrival.node, arrival.weight * self._by_probability(arrival, part), part
+            if isinstance(part.where, Tiled):
+                listed.append(weighed)
             else:
-                self._fit(arrival.node, arrival.weight * self._by_probability(arrival, part), part)
+                self._fit_lists(listed)  # before what came later, so that sums do not depend on how it is listed
+                self._fit(*weighed)
         split = arrival.payload is not None and arrival.payload.split
         return replace(arrival, payload=Payload(parts, split=split))
 
@@ -170,6 +179,19 @@ class _Both(MemoryState):
             block, none = self._blocks.of(at), np.zeros(at.size)
             x, c = weight[block] * part.values, weight[block] * self._common[at]
             self._sums += products(block, weight.size, x, c, none, none, ROUNDING)
+
+    def _fit_lists(self, listed: list[tuple[str, Doubles, Part]]) -> None:
+        """Fit to lists of coordinates, and take them off."""
+        if not listed:
+            return
+        nodes, weights, parts = zip(*listed, strict=True)
+        where = [part.where for part in parts if isinstance(part.where, Tiled)]
+        rows, flags = _arrays(self._last.rows(nodes)), _arrays(self._heard.rows(nodes))
+        values = [part.values for part in parts]
+        fit = ListedFit(where, values, rows, flags, np.stack(weights), self._blocks.starts, self._common, ROUNDING)
+        for sums in fit_listed(fit, threads_for_lists(where)):
+            self._sums += sums
+        listed.clear()
 
     def _fit_of(self, same_size: Sequence[tuple[str, Doubles, Part]]) -> Doubles:
         nodes, weights, parts = zip(*same_size, strict=True)

@@ -14,6 +14,7 @@ import numpy as np
 from sparsemean._types import Array, Floats, Ints
 from sparsemean.kernels import Sample
 from sparsemean.kernels.sample import drawn, drawn_near
+from sparsemean.kernels.tiled import Tiled
 from sparsemean.payload import Part
 from sparsemean.state_tree import Tree
 
@@ -77,21 +78,25 @@ def clear(row: Row) -> None:
 
 @dataclass(frozen=True)
 class RowChange:
-    """What the row of a node will hold at these coordinates, once it is settled; a sample stays undrawn."""
+    """What the row of a node will hold at these coordinates, once it is settled; samples and lists stay as short."""
 
     node: str
-    where: Ints | Sample
+    where: Ints | Sample | Tiled
     entries: Row
 
     @cached_property
     def at(self) -> Ints:
         """The coordinates."""
+        if isinstance(self.where, Tiled):
+            return self.where.coordinates
         return drawn(self.where) if isinstance(self.where, Sample) else self.where
 
     def onto(self, at: Ints, entries: Row) -> None:
         """Bring entries at other coordinates up to date where the two meet."""
         if isinstance(self.where, Sample):
             mine_at, places = drawn_near(self.where, at)
+        elif isinstance(self.where, Tiled):
+            mine_at, places = self.where.near(at)
         else:
             mine_at, places = self.where, np.arange(self.where.size)
         _, theirs, mine = np.intersect1d(at, mine_at, assume_unique=True, return_indices=True)

@@ -11,6 +11,8 @@ from sparsemean._types import Array, Doubles, Floats, Ints
 from sparsemean.errors import DamagedJournal
 from sparsemean.kernels import Changes, Columns, Sample, add_scaled, carry, threads_for
 from sparsemean.kernels import put as put_samples
+from sparsemean.kernels.listed import ListedChanges, Lost, carry_listed, put_listed, threads_for_lists
+from sparsemean.kernels.tiled import Tiled
 from sparsemean.memory.base import Arrival, MemorySpec, MemoryState
 from sparsemean.memory.column_sums import ColumnSums
 from sparsemean.memory.row_check import MASK, row_check
@@ -131,12 +133,17 @@ class RowTable(MemoryState):
     def learn(self, round: int, estimate: Doubles | None) -> None:
         self._add_new(arrival.node for arrival in self._pending)
         samples: dict[tuple[int, ...], list[tuple[Arrival, Sample, Array]]] = {}
+        listed: list[tuple[str, Tiled, Array]] = []
         for arrival in self._pending:
             sample, values = self._replacement(arrival)
-            if sample is None:
-                self._receive(round, arrival)
-            else:
+            if sample is not None:
                 samples.setdefault(sample.sizes, []).append((arrival, sample, values))  # by all but the key
+            elif lists := self._listed(arrival):
+                listed.extend(lists)
+            else:
+                self._replace_lists(listed)  # nodes are carried into the sums in the order in which they came
+                self._receive(round, arrival)
+        self._replace_lists(listed)
         for same_size in samples.values():
             self._replace(same_size)
         self._pending = []
@@ -212,6 +219,53 @@ class RowTable(MemoryState):
         for sums in columns:
             sums.repair(lost, self._column)
 
+    def _listed(self, arrival: Arrival) -> list[tuple[str, Tiled, Array]]:
+        """The same where coordinates are listed by tile, in parts that have none in common; empty for the rest."""
+        node, payload = arrival.node, arrival.payload
+        if payload is None or not payload.split or self._forget_after is not None:
+            return []
+        lists = [(node, part.where, self._rows[node].replaced_by(part)) for part in payload.parts]
+        found = [(node, at, new) for node, at, new in lists if isinstance(at, Tiled) and new is not None]
+        # A sum without the node does not change, while adding 0 · (new − old) might make 0 of −0.
+        return found if len(found) == len(lists) and all(node in sums.weights for sums in self._sums()) else []
+
+    def _replace_lists(self, listed: list[tuple[str, Tiled, Array]]) -> None:
+        """Changes of lists of coordinates, carried into the sums all at once, and taken off."""
+        if not listed:
+            return
+        nodes, where, values = zip(*listed, strict=True)
+        rows, columns = [self._rows[node] for node in nodes], self._sums()
+        added = None if self._section.checks is None else np.zeros(len(nodes), np.uint64)
+        lost = carry_listed(
+            Columns(
+                [sums.sums for sums in columns],
+                np.array([[sums.weights[node] for node in nodes] for sums in columns]),
+                self._blocks.starts,
+            ),
+            ListedChanges(where, values, [row.arrays[self._shown] for row in rows]),
+            threads_for_lists(where),
+            added,
+        )
+        for node, check in zip(nodes, [] if added is None else added.tolist(), strict=added is not None):
+            self._section.add_check(self._places[node], check)
+        for i, (node, at, new) in enumerate(listed):
+            self._changes.setdefault(node, []).append(RowChange(node, at, replaced(rows[i], new)))
+            for sums, late in zip(columns, lost, strict=True):
+                if late.at.size:
+                    self._repair(sums, late, i, self._changes[node][-1])
+        listed.clear()
+
+    def _repair(self, sums: ColumnSums, lost: Lost, number: int, change: RowChange) -> None:
+        """Sum anew where a sum was cancelled by list ``number``, and carry its change to where one was before."""
+        before = lost.at[lost.since < number]
+        if before.size and isinstance(change.where, Tiled):
+            near, places = change.where.near(before)
+            again = np.isin(near, before, assume_unique=True)
+            at, new = near[again], change.entries.values()[places[again]]
+            old = self._rows[change.node].values()[at].astype(np.float64)
+            sums.carry(change.node, at, old, new, self._column)
+        sums.repair(lost.at[lost.since == number], self._column)
+
     def _add_new(self, nodes: Iterable[str]) -> None:
         for node in nodes:
             if node not in self._rows:
@@ -258,17 +312,23 @@ class RowTable(MemoryState):
         for node in self._fresh:  # first of all: the place may hold the row of a node that was forgotten
             self._section.renew(self._places[node], self._rows[node])
         samples: dict[tuple[int, ...], list[tuple[Sample, Array, Array]]] = {}
+        listed: list[tuple[Tiled, Array, Array]] = []
         for node, changes in self._changes.items():
             row = self._rows[node]
             for change in changes:
                 if isinstance(change.where, Sample):
                     written = change.where, change.entries.arrays[self._shown], row.arrays[self._shown]
                     samples.setdefault(change.where.sizes, []).append(written)
+                elif isinstance(change.where, Tiled):
+                    listed.append((change.where, change.entries.arrays[self._shown], row.arrays[self._shown]))
                 else:
                     put(row, change.at, change.entries)
         for same_size in samples.values():
             every = Changes(*zip(*same_size, strict=True))
             put_samples(every, threads_for(every.samples))
+        if listed:
+            lists = ListedChanges(*zip(*listed, strict=True))
+            put_listed(lists, threads_for_lists(lists.where))
         self._fresh, self._changes = [], {}
 
     def forget(self, node: str) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 from sparsemean._types import Doubles, Floats, Ints
 from sparsemean.kernels import Sample
 from sparsemean.kernels.sample import drawn
+from sparsemean.kernels.tiled import Tiled
 from sparsemean.payload.noise import Levels, Octaves
 from sparsemean.sampling import Draw, Drawn, Independent, Key
 
@@ -21,8 +22,8 @@ class Part:
 
     Attributes
     ----------
-    where : array of int, or Sample
-        The coordinates. A sample stays undrawn until somebody asks for them.
+    where : array of int, Sample or Tiled
+        The coordinates. A sample stays undrawn until somebody asks for them; a list by tile takes two bytes for each.
     values : array
         One value for each, float32 or float64.
     scale : float, default 1
@@ -33,7 +34,7 @@ class Part:
         The scale that would suit few-bit values of a draw with a common scale; the receiver's.
     """
 
-    where: Ints | Sample
+    where: Ints | Sample | Tiled
     values: Floats
     scale: float = 1.0
     noise: Levels | Octaves | float = 0.0
@@ -42,6 +43,8 @@ class Part:
     @cached_property
     def coordinates(self) -> Ints:
         """Where the values stand."""
+        if isinstance(self.where, Tiled):
+            return self.where.coordinates
         return drawn(self.where) if isinstance(self.where, Sample) else self.where
 
 
@@ -77,7 +80,8 @@ class Payload:
         held: dict[int, int] = {}
         for part in self.parts:
             noise = () if isinstance(part.noise, float) else part.noise.arrays
-            arrays = (part.where, part.values, *noise)
+            where = (part.where.at, part.where.places) if isinstance(part.where, Tiled) else (part.where,)
+            arrays = (*where, part.values, *noise)
             held |= {id(array): array.nbytes for array in arrays if isinstance(array, np.ndarray)}
         return sum(held.values())
 
@@ -99,15 +103,16 @@ class Layout:
 
     Attributes
     ----------
-    where : {"all", "seeded", "shared", "listed", "levelled"}
+    where : {"all", "signs", "seeded", "shared", "listed", "levelled", "packed"}
         How the receiver learns the coordinates:
 
-        - ``all``: every coordinate in order
+        - ``all``: every coordinate in order; ``signs``: the same, and values travel as one magnitude and signs
         - ``seeded``: re-drawn from the key (seed, round, node); ``shared``: from the key (seed, round)
         - ``listed``: packed on the wire
         - ``levelled``: packed on the wire, and values of the smallest magnitude travel as signs
+        - ``packed``: on the wire in a number of bytes that is known, since all ``count`` of them are sent
     count : int
-        How many values there are: exactly for the first three, at most for the others.
+        How many values there are: at most, where coordinates are ``listed`` or ``levelled``; else exactly.
     scale : float, default 1
         Of the part; of a draw that is not uniform, the inverse of the probability of each of its coordinates instead.
     part : int, default 0
@@ -116,7 +121,7 @@ class Layout:
         The law by which coordinates are drawn, where the part is ``seeded`` or ``shared``.
     """
 
-    where: Literal["all", "seeded", "shared", "listed", "levelled"]
+    where: Literal["all", "signs", "seeded", "shared", "listed", "levelled", "packed"]
     count: int
     scale: float = 1.0
     part: int = 0
@@ -126,7 +131,11 @@ class Layout:
         """The coordinates that this key draws, where the part is ``seeded`` or ``shared``."""
         return self.draw.drawn(key.shared() if self.where == "shared" else key, dim, self.count)
 
+    def gathered(self, key: Key, vector: Floats) -> tuple[tuple[Drawn, Floats], ...]:
+        """The same, with the values of a vector there."""
+        return self.draw.gathered(key.shared() if self.where == "shared" else key, self.count, vector)
+
     @property
     def fixed(self) -> bool:
-        """Whether every payload with this layout has the same length."""
-        return self.where in ("all", "seeded", "shared")
+        """Whether coordinates do not travel, so that every payload has the same length (but for a common scale)."""
+        return self.where in ("all", "signs", "seeded", "shared")

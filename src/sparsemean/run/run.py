@@ -19,6 +19,7 @@ from sparsemean.encoders.size import largest_within
 from sparsemean.errors import InvalidInput, SparseMeanError
 from sparsemean.inputs import node_name
 from sparsemean.kernels import Sample
+from sparsemean.kernels.tiled import Tiled
 from sparsemean.payload import Layout
 from sparsemean.payload.blocks import Blocks
 from sparsemean.run.text import describe, digest_of, known_members, parsed, rebuild
@@ -117,7 +118,8 @@ class Run:
         Parameters
         ----------
         name : str
-            One of ``names()``. ``identity`` and ``lag`` send whole vectors: they fit, or are refused.
+            One of ``names()``. ``identity``, ``error-feedback-sign`` and ``lag`` send whole vectors: they fit, or are
+            refused.
         dim, seed, blocks, nodes
             Those of the run.
         bytes : int
@@ -362,7 +364,8 @@ class Run:
             return sampling.sample_between(first.where, lo, end)
         if (lo, end) != (0, self.dim):
             raise InvalidInput("values of a range do not stand together in this round of an epoch; leave out lo and hi")
-        return np.concatenate([first.where, *(each.where for each in others)]), 0
+        every = (each.where.coordinates if isinstance(each.where, Tiled) else each.where for each in (first, *others))
+        return np.concatenate([at for at in every if not isinstance(at, Sample)]), 0
 
     @cached_property
     def scheme_digest(self) -> bytes:

@@ -11,9 +11,10 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from sparsemean._types import Ints
+from sparsemean._types import Floats, Ints
 from sparsemean.errors import InvalidInput
-from sparsemean.kernels.sample import Sample
+from sparsemean.kernels.sample import Sample, gathered
+from sparsemean.kernels.tiled import Tiled
 from sparsemean.sampling.keys import Key
 from sparsemean.sampling.samples import balanced_sample_of, sample_of
 
@@ -27,13 +28,13 @@ class Drawn(NamedTuple):
 
     Attributes
     ----------
-    where : Sample or array of int
-        The coordinates; a sample stays undrawn until somebody asks for them.
+    where : Sample, Tiled or array of int
+        The coordinates: a sample, which stays undrawn until somebody asks for them, or a list, by tile or as it is.
     sent, of : int
         So many of so many, on average.
     """
 
-    where: Sample | Ints
+    where: Sample | Tiled | Ints
     sent: int
     of: int
 
@@ -67,6 +68,16 @@ class Draw(ABC):
 
         One ``Drawn`` where all have the same. Where there are several, they belong to one part of k values.
         """
+
+    def gathered(self, key: Key, k: int, vector: Floats) -> tuple[tuple[Drawn, Floats], ...]:
+        """The same with what a node sends: the values of its vector at these coordinates."""
+        return tuple((each, _values(each.where, vector)) for each in self.drawn(key, vector.size, k))
+
+
+def _values(where: Sample | Tiled | Ints, vector: Floats) -> Floats:
+    if isinstance(where, Sample):
+        return gathered(where, vector)
+    return vector[where.coordinates if isinstance(where, Tiled) else where]
 
 
 @dataclass(frozen=True)

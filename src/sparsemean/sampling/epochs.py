@@ -13,11 +13,12 @@ from functools import lru_cache
 
 import numpy as np
 
-from sparsemean._types import Ints
+from sparsemean._types import Floats, Ints
 from sparsemean.errors import InvalidInput
-from sparsemean.kernels.epochs import Epoch, Gaps, fair, first_gaps, later_gaps, next_sent
+from sparsemean.kernels.epochs import Epoch, Gaps, fair, first_gaps, later_gaps, next_gathered, next_sent
 from sparsemean.kernels.sample import KEPT, Sample
 from sparsemean.kernels.stream import stream_index
+from sparsemean.kernels.tiled import Tiled
 from sparsemean.sampling.clock import COIN, LEAST_RATIO, MOST_RATIO, SIXTEENTHS, Clock, clock
 from sparsemean.sampling.draws import Draw, Drawn
 from sparsemean.sampling.keys import Key
@@ -69,11 +70,26 @@ class Epochs(Draw):
         return False
 
     def drawn(self, key: Key, dim: int, k: int) -> tuple[Drawn, ...]:
-        plan = key.plan
-        told = plan is not None and plan.epoch is not None and plan.epoch + len(plan.ratios) <= key.round
-        if plan is None or not told or (not plan.ratios and plan.epoch != key.round):
-            raise InvalidInput(f"epochs need the plan of round {key.round}, as server.plan(node) gives it; got {plan}")
-        return (_recent if k <= KEPT else epoch_samples)(key, dim, k, plan)
+        return (_recent if k <= KEPT else epoch_lists)(key, dim, k, _told(key))
+
+    def gathered(self, key: Key, k: int, vector: Floats) -> tuple[tuple[Drawn, Floats], ...]:
+        plan = _told(key)
+        now, began, first = _begun(key, vector.size, k, plan)
+        if k <= KEPT or not now.scheduled:
+            return super().gathered(key, k, vector)
+        epoch, gaps, sent = _next(began, first, now, 0, vector.size)
+        found = next_gathered(epoch, gaps, now.unscheduled, *sent, vector)
+        shares = now.probabilities
+        return tuple((Drawn(at, *share), values) for (at, values), share in zip(found, shares, strict=True))
+
+
+def _told(key: Key) -> Plan:
+    """The plan of the key's round, which says where the epoch is."""
+    plan = key.plan
+    told = plan is not None and plan.epoch is not None and plan.epoch + len(plan.ratios) <= key.round
+    if plan is None or not told or (not plan.ratios and plan.epoch != key.round):
+        raise InvalidInput(f"epochs need the plan of round {key.round}, as server.plan(node) gives it; got {plan}")
+    return plan
 
 
 def epoch_samples(key: Key, dim: int, k: int, plan: Plan, lo: int = 0, hi: int | None = None) -> tuple[Drawn, ...]:
@@ -91,11 +107,26 @@ def epoch_samples(key: Key, dim: int, k: int, plan: Plan, lo: int = 0, hi: int |
         The range of which coordinates are asked for, by default all: multiples of ``tile_size(dim)``, or dim itself. A
         first sample is always whole.
     """
+    return tuple(
+        each._replace(where=_from(lo, each.where.coordinates)) if isinstance(each.where, Tiled) else each
+        for each in epoch_lists(key, dim, k, plan, lo, hi)
+    )
+
+
+def epoch_lists(key: Key, dim: int, k: int, plan: Plan, lo: int = 0, hi: int | None = None) -> tuple[Drawn, ...]:
+    """The same, with the coordinates of later rounds listed by tile, of which the first is that of ``lo``."""
     now, began, first = _begun(key, dim, k, plan)
     if not now.scheduled:
         return (Drawn(first, k, dim),)
     found = _later(began, first, now, lo, dim if hi is None else hi)
     return tuple(Drawn(at, *share) for at, share in zip(found, now.probabilities, strict=True))
+
+
+def _from(lo: int, coordinates: Ints) -> Ints:
+    """The coordinates, if they were counted from ``lo``; read-only."""
+    found = coordinates + lo
+    found.flags.writeable = False
+    return found
 
 
 def unscheduled(key: Key, dim: int, k: int, plan: Plan) -> Ints:
@@ -108,7 +139,8 @@ def unscheduled(key: Key, dim: int, k: int, plan: Plan) -> Ints:
     if not now.scheduled:
         return np.arange(dim)
     epoch = _epoch(began, first)
-    return next_sent(epoch, _gaps(epoch, now.scheduled[:-1], 0, first.tiles), now.unscheduled, now.unscheduled, 0)[0]
+    gaps = _gaps(epoch, now.scheduled[:-1], 0, first.tiles)
+    return next_sent(epoch, gaps, now.unscheduled, now.unscheduled, 0)[0].coordinates
 
 
 def _begun(key: Key, dim: int, k: int, plan: Plan) -> tuple[Clock, Key, Sample]:
@@ -126,21 +158,26 @@ def _epoch(began: Key, first: Sample) -> Epoch:
 @lru_cache(maxsize=256)
 def _recent(key: Key, dim: int, k: int, plan: Plan) -> tuple[Drawn, ...]:
     """Small samples are kept: in one process the server draws what a node has just drawn."""
-    return epoch_samples(key, dim, k, plan)
+    return epoch_lists(key, dim, k, plan)
 
 
-def _later(key: Key, first: Sample, now: Clock, lo: int, hi: int) -> tuple[Ints, Ints]:
+def _later(key: Key, first: Sample, now: Clock, lo: int, hi: int) -> tuple[Tiled, Tiled]:
     """The coordinates of U and of S in [lo, hi), tile by tile, in a round after the first."""
+    epoch, gaps, sent = _next(key, first, now, lo, hi)
+    found = next_sent(epoch, gaps, now.unscheduled, *sent)
+    for each in found:
+        each.places.flags.writeable = False
+    return found
+
+
+def _next(key: Key, first: Sample, now: Clock, lo: int, hi: int) -> tuple[Epoch, Gaps, tuple[int, int]]:
+    """The epoch, what is unscheduled of [lo, hi) before a round after the first, and how many it sends of U and S."""
     epoch = _epoch(key, first)
     sent = now.scheduled[-1], now.k - now.scheduled[-1]
     if now.k == 1:  # one is scheduled in every round; a coin of the node's decides whether it is sent
         heads = _coin(epoch, len(now.scheduled)) < now.heads
         sent = int(heads), int(not heads)
-    gaps = _gaps(epoch, now.scheduled[:-1], *tile_range(first, lo, hi))
-    found = next_sent(epoch, gaps, now.unscheduled, *sent)
-    for at in found:
-        at.flags.writeable = False
-    return found
+    return epoch, _gaps(epoch, now.scheduled[:-1], *tile_range(first, lo, hi)), sent
 
 
 def _coin(epoch: Epoch, number: int) -> int:

@@ -172,5 +172,5 @@ def _largest_gain(T: FixedWeighting, counts: tuple[int, ...], shares: tuple[floa
 
 def _moves_elsewhere(run: Run) -> bool:
     """Whether a node chooses its coordinates and so, too, where its memory is taken in place of what it sends."""
-    chosen = any(layout.where in ("listed", "levelled") for each in run.layouts for layout in each)
+    chosen = any(layout.where in ("listed", "levelled", "packed") for each in run.layouts for layout in each)
     return chosen and not isinstance(run.scheme.memory, Nothing)

@@ -13,11 +13,12 @@ from sparsemean.decoding.epoch_error import later_rows
 from sparsemean.decoding.moment_sample import moment_sample
 from sparsemean.decoding.summary import Summary
 from sparsemean.decoding.totals import RoundTotals
-from sparsemean.kernels import Sample
+from sparsemean.kernels import Blend, Sample
 from sparsemean.kernels.sample import drawn
+from sparsemean.kernels.tiled import Tiled
 from sparsemean.memory import Arrival, MemorySpec
 from sparsemean.memory.rows import InMemory, Shelf
-from sparsemean.payload import Part
+from sparsemean.payload import Part, Payload
 from sparsemean.run import Run
 from sparsemean.sampling.samples import sample_between
 from sparsemean.server.observed import SUMS, VALUES, observed
@@ -72,30 +73,55 @@ class Estimator:
         """
         totals = self.totals
         batches: dict[tuple[int, int], list[tuple[Arrival, Part, Floats | None]]] = {}
+        listed: list[tuple[Arrival, Payload, Floats | None]] = []
         for arrival, row in zip(arrivals, self.memory.rows([arrival.node for arrival in arrivals]), strict=True):
             payload = arrival.payload
             parts, choice, slots = ((), 0, 0) if payload is None else (payload.parts, payload.choice, payload.slots)
             if parts and (then := sent_before(arrival.node)) is not None:
                 totals.repeats[:, choice] += repeats(arrival, self.memory, self._blocks, self._within(then))
             simple = isinstance(row, np.ndarray) or row == 0.0
+            known = row if isinstance(row, np.ndarray) else None
             if simple and len(parts) == 1 and isinstance(parts[0].where, Sample):
-                known = row if isinstance(row, np.ndarray) else None
                 batches.setdefault((choice, slots), []).append((arrival, parts[0], known))
                 continue
+            later = self.run.epochs is not None and len(parts) == 2  # past the first draw: independent of others
+            if simple and later and payload is not None and self._by_list(arrival, payload):
+                if listed and listed[-1][1].choice != choice:
+                    self._fold_lists(listed)
+                listed.append((arrival, payload, known))
+                continue
+            self._fold_lists(listed)  # before what came later, so that it does not matter how coordinates are listed
             expected = (self.memory.expected(arrival.node, part.coordinates) for part in parts)
             residuals = (replace(part, values=part.values - b) for part, b in zip(parts, expected, strict=True))
-            if self.run.epochs is not None and len(parts) == 2:  # past the first draw: nodes are independent of others
+            if later:
                 of_u, of_s = later_rows(choice, len(self.run.shares))
                 totals.add(arrival.weight, residuals, of_u, energies=(of_u, of_s))
             else:
                 totals.add(arrival.weight, residuals, self._class_of(choice, slots), slots)
+        self._fold_lists(listed)
         for (choice, slots), batch in batches.items():
             came, sent, rows = zip(*batch, strict=True)
-            blend = self.memory.blend([arrival.node for arrival in came])
             weights = np.stack([arrival.weight for arrival in came])
-            totals.add_samples(weights, sent, rows, self._class_of(choice, slots), blend, slots)
+            totals.add_samples(weights, sent, rows, self._class_of(choice, slots), self._blend(came), slots)
         self._observe(arrivals, reference)
         self.memory.take(arrivals)
+
+    def _by_list(self, arrival: Arrival, payload: Payload) -> bool:
+        """Whether ``RoundTotals.add_lists`` takes it."""
+        totals, tiled = self.totals, all(isinstance(part.where, Tiled) for part in payload.parts)
+        return tiled and bool(np.all(arrival.weight > 0)) and totals.moments and not totals.sent_weight.size
+
+    def _fold_lists(self, listed: list[tuple[Arrival, Payload, Floats | None]]) -> None:
+        """Add payloads of one encoder whose coordinates are listed by tile, and take them off."""
+        if listed:
+            came, payloads, rows = zip(*listed, strict=True)
+            both, blend = later_rows(payloads[0].choice, len(self.run.shares)), self._blend(came)
+            weights = np.stack([arrival.weight for arrival in came])
+            self.totals.add_lists(weights, [each.parts for each in payloads], rows, both[0], both, blend)
+            listed.clear()
+
+    def _blend(self, arrivals: Sequence[Arrival]) -> Blend | None:
+        return self.memory.blend([arrival.node for arrival in arrivals])
 
     def _observe(self, arrivals: Sequence[Arrival], reference: Floats | None) -> None:
         if not self._observes:

@@ -14,6 +14,7 @@ from .eden import eden_error
 from .estimated import Moments, error_bound, estimated_error, estimated_r1_r2, r2_variance, shrunk_correlation
 from .mixed import meeting_shares, mixed_coefficients, mixed_correlation, mixed_feedback, mixed_gains, mixed_mse
 from .proportional import sizes_for_weights
+from .quantisers import qsgd_bound, rotated_bound, terngrad_bound
 from .scaling import beta_bar, fill_gains, gains
 from .spatial import constants, error_coefficients, feedback_factor, first_ratio, optimal_ratio, rand_k_mse, spatial_mse
 from .temporal import shared_sample_mse, temporal_mse
@@ -46,10 +47,12 @@ __all__ = [
     "mixed_gains",
     "mixed_mse",
     "optimal_ratio",
+    "qsgd_bound",
     "r2_variance",
     "rand_k_mse",
     "rank_covariance",
     "ratio_range",
+    "rotated_bound",
     "share_for_error",
     "shared_dither_bound",
     "shared_dither_variance",
@@ -58,6 +61,7 @@ __all__ = [
     "sizes_for_weights",
     "spatial_mse",
     "temporal_mse",
+    "terngrad_bound",
     "weights",
     "within_coefficients",
 ]

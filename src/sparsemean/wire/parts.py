@@ -12,7 +12,7 @@ from sparsemean.kernels import Sample
 from sparsemean.payload import Layout, Part
 from sparsemean.payload.noise import Levels, Octaves
 from sparsemean.sampling import Drawn, Key
-from sparsemean.wire import coordinates
+from sparsemean.wire import coordinates, packed_coordinates
 from sparsemean.wire.reader import Reader
 from sparsemean.wire.values import FLOAT32, ValueKind, pack_signs, unpack_signs
 from sparsemean.wire.values.dithered import Dithered
@@ -26,11 +26,15 @@ def pack(parts: Sequence[Part], layout: Layout, dim: int, kind: ValueKind, key: 
     It may be several in the payload, one for each class of coordinates, whose values are rounded together.
     """
     own, (part, *others) = key.child(layout.part), parts
+    if layout.where == "signs":
+        return _pack_signs(part.values, kind, own)
     if layout.fixed:
         values = np.concatenate([each.values for each in parts]) if others else part.values
         return _rounding(kind, layout, dim, own).pack(values, own)
     if np.any(np.diff(part.coordinates) <= 0):
         raise InvalidInput("an encoder lists coordinates out of order; sort them, and the values with them")
+    if layout.where == "packed":
+        return packed_coordinates.pack(part.coordinates, dim) + kind.pack(part.values, own)
     listed = coordinates.pack(part.coordinates, dim)
     if layout.where == "levelled":
         return listed + _pack_levelled(part.values, kind, own)
@@ -40,6 +44,8 @@ def pack(parts: Sequence[Part], layout: Layout, dim: int, kind: ValueKind, key: 
 def unpack(reader: Reader, layout: Layout, dim: int, kind: ValueKind, key: Key) -> tuple[Part, ...]:
     """The part that comes next; several where its coordinates were drawn with several probabilities."""
     own = key.child(layout.part)
+    if layout.where == "signs":
+        return (Part(np.arange(dim), _unpack_signs(reader, dim, kind, own), layout.scale),)
     if layout.fixed:
         if layout.where == "all":
             sent, noise = kind.unpack(reader, layout.count, own)
@@ -50,7 +56,10 @@ def unpack(reader: Reader, layout: Layout, dim: int, kind: ValueKind, key: Key) 
             suits = None if sized(layout, kind) else wanted
             return (Part(classes[0].where, sent, layout.scale, noise, suits),)
         return tuple(_split(classes, sent, noise))
-    listed = coordinates.unpack(reader, dim, layout.count)
+    if layout.where == "packed":
+        listed = packed_coordinates.unpack(reader, layout.count, dim)
+    else:
+        listed = coordinates.unpack(reader, dim, layout.count)
     if layout.where == "levelled":
         sent, noise = _unpack_levelled(reader, listed.size, kind, own)
     else:
@@ -61,7 +70,7 @@ def unpack(reader: Reader, layout: Layout, dim: int, kind: ValueKind, key: Key) 
 def _split(classes: Sequence[Drawn], sent: Floats, noise: Levels | Octaves | float) -> Iterator[Part]:
     begin = 0
     for each in classes:
-        end = begin + (each.where.k if isinstance(each.where, Sample) else each.where.size)
+        end = begin + (each.where.size if isinstance(each.where, np.ndarray) else each.where.k)
         yield Part(
             each.where, sent[begin:end], each.scale, noise if isinstance(noise, float) else noise.between(begin, end)
         )
@@ -80,11 +89,17 @@ def _rounding(kind: ValueKind, layout: Layout, dim: int, key: Key) -> ValueKind:
 
 def sized(layout: Layout, kind: ValueKind) -> bool:
     """Whether every part with this layout has the same length."""
+    if layout.where == "packed":
+        return True
     return layout.fixed and not (isinstance(kind, Dithered) and kind.bits <= layout.draw.common_bits)
 
 
 def most_bytes(layout: Layout, dim: int, kind: ValueKind) -> int:
     """Exact size where the part is ``sized``, else the most that any can take."""
+    if layout.where == "signs":
+        return _of_level(kind).size(1) + (dim + 7) // 8
+    if layout.where == "packed":
+        return packed_coordinates.size(layout.count, dim) + kind.size(layout.count)
     if sized(layout, kind):
         return kind.size(layout.count)
     if layout.fixed and isinstance(kind, Dithered):
@@ -100,6 +115,25 @@ def most_bytes(layout: Layout, dim: int, kind: ValueKind) -> int:
 def _of_level(kind: ValueKind) -> ValueKind:
     """How the level travels: its noise would be common to many values, so it is spared the few bits."""
     return kind if kind.exact else FLOAT32
+
+
+def _pack_signs(sent: Floats, kind: ValueKind, key: Key) -> bytes:
+    """The magnitude that all values have, and their signs."""
+    level = np.abs(sent[:1])
+    if np.any(np.abs(sent) != level):
+        raise InvalidInput("an encoder sends signs of values of several magnitudes; give all the same one")
+    packed = _of_level(kind).pack(level, key)
+    return packed + (pack_signs(sent) if any(packed) else bytes((sent.size + 7) // 8))  # a level of 0 has no signs
+
+
+def _unpack_signs(reader: Reader, count: int, kind: ValueKind, key: Key) -> Floats:
+    level, _ = _of_level(kind).unpack(reader, 1, key)
+    signs = unpack_signs(reader, count)
+    if np.signbit(level[0]):
+        raise MalformedPayload("the common level is negative")
+    if level[0] == 0.0 and np.any(signs < 0.0):
+        raise MalformedPayload("a level of 0 has signs")
+    return (level * signs).astype(kind.dtype)
 
 
 def _pack_levelled(sent: Floats, kind: ValueKind, key: Key) -> bytes:

@@ -41,6 +41,21 @@ def test_whole_vectors_are_played_once_for_each_kind_and_dense_means_always(foun
     assert {point.scheme for point in only.points()} == {*DENSE, "rand-k int4"}
 
 
+def test_other_quantisers_have_points_within_their_budgets():
+    vectors = np.random.default_rng(1).normal(size=(1, 3, 700))
+    names, kinds = ["identity", "rand-k", "error-feedback-chunked-top-k", "error-feedback-sign"], ["terngrad", "qsgd-4"]
+    asked = Sweep(GivenVectors(vectors), [200, 300], names, kinds, seeds=1)
+    points = list(asked.points())
+    schemes = {*DENSE, *(f"{name} {kind}" for name in names for kind in kinds)}
+    assert {point.scheme for point in points} == schemes
+    for point in points:
+        if point.budget is not None:
+            assert point.bytes_per_node <= point.budget
+            assert point.bytes_per_node >= point.budget - 4 or point.k == 700
+    assert all(point.unbiased == ("feedback" not in point.scheme) for point in points)
+    assert asked.frontier(points).complete
+
+
 def test_the_points_of_a_budget_are_those_of_compare(found):
     names = ["rand-k", "top-k", "rand-k int8"]
     for result in compare(VECTORS, Budget(bytes=76), names, seeds=2).results:

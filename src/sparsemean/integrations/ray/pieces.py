@@ -12,6 +12,7 @@ import sparsemean as sm
 from sparsemean._types import Array, Ints
 from sparsemean.journal.written_tree import read_tree, written
 from sparsemean.kernels.sample import Sample, places_of
+from sparsemean.kernels.tiled import Tiled
 from sparsemean.payload import Layout, Levels, Part, Payload
 from sparsemean.sampling import Key, Plan, sample_between
 from sparsemean.server.local import Entry
@@ -64,7 +65,8 @@ class Piece:
         for layout, sent in zip(run.layouts[self.choice], self.sent, strict=True):
             begin, classes = 0, _classes(layout, key.child(layout.part), run.dim, sent, lo, hi)
             for i, (at, scale) in enumerate(classes):
-                end = begin + at.size if i < len(classes) - 1 else sent.values.size
+                number = at.k if isinstance(at, Tiled) else at.size
+                end = begin + number if i < len(classes) - 1 else sent.values.size
                 here, noise = slice(begin, end), sent.noise
                 few = noise if isinstance(noise, float) else Levels(np.array(noise[here]), 1, end - begin)
                 parts.append(Part(at, np.array(sent.values[here]), scale, few))
@@ -116,9 +118,9 @@ def pieces(run: sm.Run, bounds: Sequence[int], entry: Entry, plan: Plan | None) 
     return [Piece(acceptance, afresh, payload.choice, sent, plan) for sent in zip(*cut, strict=True)]
 
 
-def _classes(layout: Layout, key: Key, dim: int, sent: Sent, lo: int, hi: int) -> list[tuple[Ints, float]]:
+def _classes(layout: Layout, key: Key, dim: int, sent: Sent, lo: int, hi: int) -> list[tuple[Ints | Tiled, float]]:
     """The coordinates of a part in [lo, hi), from lo on, and their scale: by classes, where they were drawn so."""
-    if layout.where == "all":
+    if layout.where in ("all", "signs"):
         return [(np.arange(hi - lo), layout.scale)]
     if sent.at is not None:
         return [(sent.at - lo, layout.scale)]
@@ -126,7 +128,9 @@ def _classes(layout: Layout, key: Key, dim: int, sent: Sent, lo: int, hi: int) -
     if isinstance(first.where, Sample):
         return [(sample_between(first.where, lo, hi)[0] - lo, layout.scale)]
     every = ((each.where, each.scale) for each in (first, *others) if not isinstance(each.where, Sample))
-    return [(at[(lo <= at) & (at < hi)] - lo, scale) for at, scale in every]
+    return [
+        (at.between(lo, hi) if isinstance(at, Tiled) else at[(lo <= at) & (at < hi)] - lo, scale) for at, scale in every
+    ]
 
 
 def _joined(classes: Sequence[Iterator[Sent]]) -> Iterator[Sent]:
@@ -149,10 +153,12 @@ def _cut(part: Part, layout: Layout, bounds: Sequence[int]) -> Iterator[Sent]:
             noise = part.noise if isinstance(part.noise, float) else np.asarray(part.noise)[within]
             yield Sent(part.values[within], noise, None)
         return
-    if layout.where == "all":
+    if layout.where in ("all", "signs"):
         ends = list(bounds)
     elif isinstance(part.where, Sample):
         ends = places_of(part.where, -(-np.asarray(bounds) // part.where.size)).tolist()
+    elif isinstance(part.where, Tiled):
+        ends = part.where.at[-(-np.asarray(bounds) // part.where.tile)].tolist()
     else:
         ends = np.searchsorted(part.where, bounds).tolist()
     for start, end in pairwise(ends):

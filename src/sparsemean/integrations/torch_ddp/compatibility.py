@@ -19,6 +19,7 @@ from sparsemean import (
 )
 from sparsemean.encoders import Stateful
 from sparsemean.memory import Nothing
+from sparsemean.wire.values import PEERS
 
 
 def check_scheme(scheme: Scheme) -> None:
@@ -29,6 +30,11 @@ def check_scheme(scheme: Scheme) -> None:
     Traceback (most recent call last):
     ...
     sparsemean.errors.IncompatibleScheme: the DDP hook serves RandK and Identity, ... not TopK(k=0.1); use RandK
+    >>> check_scheme(named("rand-k", k=0.1, values="qsgd-4"))
+    Traceback (most recent call last):
+    ...
+    sparsemean.errors.IncompatibleScheme: the DDP hook has no qsgd-4 values, which are there to compare with; use
+    eden-b, such as eden-3
     """
     if not isinstance(scheme, Scheme):
         raise InvalidInput(f'a State takes a Scheme, such as named("rand-k-spatial-avg", k=0.05), not {scheme!r}')
@@ -41,6 +47,10 @@ def check_scheme(scheme: Scheme) -> None:
         raise IncompatibleScheme(
             "the DDP hook serves RandK and Identity, whose coordinates every rank can draw again, "
             f"not {scheme.encoder!r}; use RandK"
+        )
+    if scheme.values in PEERS:
+        raise IncompatibleScheme(
+            f"the DDP hook has no {scheme.values} values, which are there to compare with; use eden-b, such as eden-3"
         )
     if scheme.encoder.facts.epochs:
         raise IncompatibleScheme(

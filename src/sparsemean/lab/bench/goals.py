@@ -8,10 +8,11 @@ from dataclasses import dataclass
 
 from sparsemean.lab.bench.baselines import ARGPARTITION, DENSE, FLOAT32, NUMPY, SHORTER
 from sparsemean.lab.bench.case import Case
+from sparsemean.lab.bench.designed import INDEPENDENT, LaterRounds, designed_rows
 from sparsemean.lab.bench.growth import growth_rows
 from sparsemean.lab.bench.loops import GATHER, GIVEN, ONE, SUM_ALL, SUM_ONE, loop_rows
 from sparsemean.lab.bench.measurement import Measurement, bench, too_large
-from sparsemean.lab.bench.player import DECODE, ENCODE
+from sparsemean.lab.bench.player import DECODE, ENCODE, TRIP
 from sparsemean.lab.bench.sets import MAIN
 from sparsemean.lab.bench.startup import FIRST, IMPORT, IMPORT_NUMPY, startup_rows
 
@@ -24,7 +25,12 @@ FOUR, THOUSAND = Case(MAIN, 1_000_000, 0.01, 4), Case(MAIN, 1_000_000, 0.01, 100
 LARGEST = Case("top-k", 10_000_000, 0.01, 1)
 REMEMBERING = [Case(scheme, 1_000_000, 0.01, 1000) for scheme in ("rand-k-temporal", "rand-k-hybrid")]
 CASES = [FOUR, BUSY_SERVER, THOUSAND, LARGE, *FEW_BITS, LARGEST]
-ROWS = 3 * len(CASES) + 4 + len(REMEMBERING) + 2
+DESIGNED = (
+    Case("rand-k-hybrid", 1 << 22, 0.1, 16),
+    Case("rand-k-balanced-hybrid", 1 << 22, 0.1, 16),
+    LaterRounds("rand-k-epochs-hybrid", 1 << 22, 0.1, 16),
+)
+ROWS = 3 * len(CASES) + 4 + len(REMEMBERING) + 2 + 3 * (len(DESIGNED) - 1)
 
 
 @dataclass(frozen=True)
@@ -53,6 +59,8 @@ def goal_rows(repeats: int = 7) -> Iterator[Measurement]:
     yield from startup_rows(repeats)
     yield from bench([case for case in CASES if not too_large(case)], repeats)
     yield from growth_rows(REMEMBERING, repeats)
+    if not any(too_large(case) for case in DESIGNED):
+        yield from designed_rows(DESIGNED, repeats)
 
 
 def judged(rows: Sequence[Measurement]) -> list[tuple[Goal, float]]:
@@ -118,6 +126,13 @@ GOALS = (
     *(
         Goal(f"{case.scheme}, n = 1000, k = 10^4, d = 10^6 → 2·10^6, time", "×", 1.3, False, _growth(case))
         for case in REMEMBERING
+    ),
+    *(
+        Goal(
+            f"{case.scheme}, {what}, n = 16, {_SIZE}", "× independent draws", 0.8, True, _ratio(what, case, INDEPENDENT)
+        )
+        for case in DESIGNED[1:]
+        for what in (ENCODE, TRIP)
     ),
     *(
         Goal(

@@ -101,6 +101,8 @@ def _reason(scheme: str, correlation: VectorCorrelation) -> str:
         return f"vectors change by only {percent(change)} from round to round"
     if scheme == "wangni":
         return "it prefers large entries and sends most values as one bit"
+    if scheme == "error-feedback-sign":
+        return "entries are of similar size, so that signs tell most of each vector"
     if scheme in ("top-k", "rtop-k", "induced") or "feedback" in scheme:
         return "a few large entries carry most of each vector"
     return (

@@ -1,19 +1,28 @@
 """Values on the wire: one kind of number for a whole run, little-endian.
 
-========  ========  ==================  =====================================================
-code      name      bytes a value       what the receiver gets
-========  ========  ==================  =====================================================
-1         float32   4                   the value in single precision
-2         float64   8                   the value
-3         float16   2                   rounded up or down at random, unbiased
-4         bfloat16  2                   the same, with the range of float32
-5         int8      1 + 1/128           the value plus noise of variance exactly s²/12
-6         int4      1/2 + 1/128         the same, the step s being 17 times as long
-7         1-bit     1/8 + 1/128         the same, 255 times as long
-8         2-bit     1/4 + 1/128         the same, 85 times as long
-16 to     eden-b    b/8 + 1/1024        the value plus noise of the same variance throughout a tile; b = code/16, from
-128                                     1 to 8
-========  ========  ==================  =====================================================
+========  =========  ==================  =====================================================
+code      name       bytes a value       what the receiver gets
+========  =========  ==================  =====================================================
+1         float32    4                   the value in single precision
+2         float64    8                   the value
+3         float16    2                   rounded up or down at random, unbiased
+4         bfloat16   2                   the same, with the range of float32
+5         int8       1 + 1/128           the value plus noise of variance exactly s²/12
+6         int4       1/2 + 1/128         the same, the step s being 17 times as long
+7         1-bit      1/8 + 1/128         the same, 255 times as long
+8         2-bit      1/4 + 1/128         the same, 85 times as long
+9         terngrad   1/5 + 1/128         −A, 0 or A, A being the largest of 512 values
+10        natural    9/8                 a power of two
+16 to     eden-b     b/8 + 1/1024        the value plus noise of the same variance throughout a tile; b = code/16, from
+128                                      1 to 8
+130 to    qsgd-b     b/8 + 1/128         multiples of A/(2^(b−1) − 1), A being the norm of 512 values; b = code − 128,
+136                                      from 2 to 8
+145 to    rotated-b  b/8 + 1/1024        as of eden-b, with 2^b equally spaced levels; b = code − 144, from 1 to 8
+152
+========  =========  ==================  =====================================================
+
+terngrad, natural, qsgd-b and rotated-b are other papers' quantisers, to compare with: unbiased, but of Gaussian vectors
+none has as little noise at as many bits as eden-b.
 """
 
 from __future__ import annotations
@@ -29,7 +38,9 @@ from sparsemean.wire.values.dithered import Dithered
 from sparsemean.wire.values.eden import Eden
 from sparsemean.wire.values.exact import Exact
 from sparsemean.wire.values.kind import LARGEST, ValueKind, bounded
+from sparsemean.wire.values.natural import Natural
 from sparsemean.wire.values.rounded import Rounded
+from sparsemean.wire.values.stochastic import Stochastic
 
 __all__ = [
     "EDEN",
@@ -38,6 +49,7 @@ __all__ = [
     "KINDS",
     "LARGEST",
     "NAMES",
+    "PEERS",
     "ValueKind",
     "bounded",
     "pack_signs",
@@ -64,10 +76,24 @@ KINDS: dict[str, ValueKind] = {
 
 EDEN: dict[str, ValueKind] = {kind.name: kind for kind in map(Eden, range(16, 129))}
 
-EXAMPLES = (*KINDS, "eden-1", "eden-4")
-"""Every kind, and two of EDEN's rates."""
+PEERS: dict[str, ValueKind] = {
+    kind.name: kind
+    for kind in (
+        Stochastic(9, "terngrad", levels=3, trits=True),
+        Natural(10, "natural"),
+        *(Stochastic(128 + b, f"qsgd-{b}", levels=2**b - 1, norm=True) for b in range(2, 9)),
+        *(Stochastic(144 + b, f"rotated-{b}", levels=2**b, rotates=True) for b in range(1, 9)),
+    )
+}
+"""Quantisers of other papers, to compare with."""
 
-NAMES = f"{', '.join(KINDS)}, and eden-b for b from 1 to 8 in sixteenths, such as eden-3 or eden-2.0625"
+EXAMPLES = (*KINDS, "eden-1", "eden-4")
+"""Every kind but those to compare with, and two of EDEN's rates."""
+
+NAMES = (
+    f"{', '.join(KINDS)}, eden-b for b from 1 to 8 in sixteenths, such as eden-3 or eden-2.0625; to compare with, "
+    "terngrad, natural, qsgd-b for b from 2 to 8, and rotated-b for b from 1 to 8"
+)
 
 
 def value_kind(name: str) -> ValueKind:
@@ -82,7 +108,7 @@ def value_kind(name: str) -> ValueKind:
     none, use 'eden-1.3125'
     """
     try:
-        return KINDS.get(name) or EDEN[name]
+        return KINDS.get(name) or PEERS.get(name) or EDEN[name]
     except (KeyError, TypeError):
         pass
     bits = re.fullmatch(r"eden-([0-9]{1,3}(\.[0-9]{0,20})?)", name) if isinstance(name, str) else None

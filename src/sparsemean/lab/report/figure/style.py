@@ -63,6 +63,8 @@ _LISTED = {
     "rtop-k": Style("RTop-k", "#4d7c0f", "#a3e635", "diamond", "dashdot"),
     "error-feedback-top-k": Style("Top-k, error feedback", "#155e75", "#22d3ee", "x", "dash"),
     "error-feedback-rand-k": Style("Rand-k, error feedback", "#155e75", "#22d3ee", "x-open", "dot"),
+    "error-feedback-chunked-top-k": Style("Top-k in chunks, error feedback", "#155e75", "#22d3ee", "star", "dash"),
+    "error-feedback-sign": Style("Signs, error feedback", "#155e75", "#22d3ee", "star-open", "dot"),
     "diana": Style("DIANA", "#b0179f", "#e879f9", "hexagon", "dashdot"),
     "lag": Style("LAG", "#78350f", "#d6a77a", "diamond-open", "dash"),
     "iid": Style("IID", "#0d2ab3", "#6592ec", "circle"),
