@@ -90,6 +90,8 @@ def cases() -> dict[str, Case]:
             made[f"{name}-{values}"] = Case(sm.Run(sm.named(name, k=K, values=values), DIM, SEED), [vector(ROUND)])
         # A whole group and a shorter one, which is 0, of an odd number of values.
         made[f"identity-{values}"] = Case(sm.Run(sm.named("identity", values=values), 301, SEED), [long_vector(ROUND)])
+    for name, dim, sent in (("rand-k", DIM, vector(ROUND)), ("identity", 301, long_vector(ROUND))):
+        made[f"{name}-int16"] = Case(sm.Run(sm.named(name, k=K, values="int16"), dim, SEED), [sent])
     for name in ("rand-k", "wangni"):  # so few values are dithered
         made[f"{name}-eden-3.5"] = Case(sm.Run(sm.named(name, k=K, values="eden-3.5"), DIM, SEED), [vector(ROUND)])
     for values, dim in (("eden-1", 600), ("eden-8", 512), ("eden-2.25", 4097)):  # the last: tiles of 2,048 and 2,049

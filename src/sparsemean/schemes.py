@@ -168,9 +168,6 @@ _NAMED: dict[str, Callable[..., Scheme]] = {
     ),
     "rand-k-ratio": lambda k, values: Scheme(_sample(k), Ratio(), values=values),
     "rand-k-balanced-ratio": lambda k, values: Scheme(_sample(k, Balanced()), Ratio(), values=values),
-    "auto": lambda k, values, bytes=None, node="stateless": Scheme(
-        Auto(k, bytes, node), Spatial("learned"), Hybrid(), values=values
-    ),
     "top-k": lambda k, values: Scheme(TopK(k), values=values),
     "top-k-spatial": lambda k, values: Scheme(TopK(k), Spatial("avg"), values=values),
     "top-k-temporal": lambda k, values: Scheme(TopK(k), memory=PerNode(), values=values),
@@ -192,8 +189,15 @@ SIZELESS = ("identity", "error-feedback-sign", "lag")
 """Names of schemes that send whole vectors, and so need no k."""
 
 
+AUTO = "auto"
+
+
+def _auto(k: Size | None, values: str, bytes: int | None = None, node: str = "stateless") -> Scheme:
+    return Scheme(Auto(k, bytes, node), Spatial("learned"), Hybrid(), values)
+
+
 def names() -> list[str]:
-    """Every name that ``named`` knows.
+    """Every name that ``named`` knows and that stands for one scheme: all but "auto", which chooses in every round.
 
     >>> "rand-k-spatial-avg" in names()
     True
@@ -209,7 +213,7 @@ def named(
     Parameters
     ----------
     name : str
-        One of ``names()``.
+        One of ``names()``, or "auto".
     k : int or float, or a sequence of them
         How many coordinates a payload has: a count, or a share of the dimension strictly between 0 and 1. Schemes that
         begin with ``rand-k`` take several, from which each node's ``Client`` chooses (``OneOf``). ``identity``,
@@ -225,10 +229,11 @@ def named(
     >>> named("rand-k-temporal", k=0.1) == Scheme(RandK(0.1), memory=PerNode())
     True
     """
-    make = _NAMED.get(name) if isinstance(name, str) else None
+    known = {**_NAMED, AUTO: _auto}
+    make = known.get(name) if isinstance(name, str) else None
     if make is None:
-        near = difflib.get_close_matches(str(name), _NAMED, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"known are: {', '.join(_NAMED)}"
+        near = difflib.get_close_matches(str(name), known, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"known are: {', '.join(known)}"
         raise InvalidInput(f"there is no scheme named {name!r}; {hint}")
     if k is None and name not in SIZELESS and "bytes" not in options:
         raise InvalidInput(f"{name} needs k: a count such as 50, or a share such as 0.1")

@@ -51,7 +51,7 @@ def test_every_named_scheme_has_a_golden_frame():
     others |= {"rand-k-balanced-int8", *(f"rand-k-balanced-{kind}-scale" for kind in FEW_BITS[2:])}
     few_bits = {f"{name}-{kind}" for name in ("identity", "rand-k", "wangni") for kind in FEW_BITS}
     others |= {f"identity-{kind}" for kind in ("eden-1", "eden-2.25", "eden-8")}
-    others |= {"rand-k-eden-3.5", "wangni-eden-3.5"}
+    others |= {"rand-k-eden-3.5", "wangni-eden-3.5", "rand-k-int16", "identity-int16"}
     others |= {f"{name}-{kind}" for name in ("identity", "rand-k", "wangni") for kind in PEERS}
     others |= {f"{name}-{kind}" for name in ("chunked-top-k", "sign") for kind in ("float64", "2-bit")}
     others |= {*few_bits, "rand-k-shared-int8", "top-k-int4", "induced-int8", "diana-int8"}
@@ -157,7 +157,7 @@ class Plain:
         if code >= 16 and count >= 512:
             return self.rotated(count, code, dither)
         scales = [self.bfloat16() for _ in range(math.ceil(count / 256))]
-        width = {5: 8, 6: 4, 7: 1, 8: 2}.get(code, code // 16)
+        width = {5: 8, 6: 4, 7: 1, 8: 2, 11: 16}.get(code, code // 16)
         stored = int.from_bytes(self.take(math.ceil(count * width / 8)), "little")
         levels, out = 2**width, []
         for i in range(count):

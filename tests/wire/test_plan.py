@@ -47,6 +47,18 @@ def test_golden_bytes() -> None:
     assert codec.pack_plan(RUN, "a", 4, Plan()).hex() == "01ffffffff000000004190032c"
 
 
+def test_golden_bytes_of_a_plan_with_an_option() -> None:
+    run = sm.Run(sm.named("auto", bytes=200), 1000, seed=5)
+    told = Plan(2, 7, option=1), Plan(2, 7, epoch=1, ratios=bytes([16, 32]), option=2)
+    assert [run.options[each.option or 0].epochs is not None for each in told] == [False, True]
+    blobs = [codec.pack_plan(run, "a", 4, each) for each in told]
+    assert [codec.unpack_plan(run, "a", 4, blob) for blob in blobs] == list(told)
+    assert run.digest == "b9d74d51f96f64e5"
+    assert [blob.hex() for blob in blobs] == ["04010102000000070000007e17c49d", "04020202000000070000000100000000000000020010209abea933"]
+    plain = codec.pack_plan(run, "a", 4, Plan(2, 7))
+    assert (blobs[0][:2], blobs[0][2:-4]) == (bytes([4, 1]), plain[:-4])
+
+
 def refused(blob: bytes, run: sm.Run = RUN, node: str = "a", round: int = 4) -> str:
     """The message of the refusal, which must be the same for who reads plans and for a client that is given one."""
     with pytest.raises(sm.InvalidInput) as read:

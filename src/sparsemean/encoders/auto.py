@@ -112,14 +112,19 @@ def _options(auto: Auto, dim: int) -> tuple[Option, ...]:
         )
     draws: tuple[Draw, ...] = (Balanced(), Epochs())
     plain = [Option(RandK(k, draw=draw), values) for k, values in sizes for draw in draws[: 1 if k == dim else None]]
-    # The rest of the list may be in any order; the first round is safe with any vectors.
-    first = next((each for each in plain if each.encoder.layout(dim)[0].count == dim), None)
-    if first is None:
-        first = min(plain, key=lambda each: abs(value_kind(each.values).size(1024) - 512))  # 4 bits
+    first = _first(plain, dim)  # the others may be in any order
     plain = [first, *(each for each in plain if each != first)]
     if auto.node == "stateless":
         return tuple(plain)
     return tuple(plain) + tuple(Option(Relative(encoder), values) for encoder, values in plain)
+
+
+def _first(options: list[Option], dim: int) -> Option:
+    """What is safe with any vectors: all coordinates with the most bits; or else about four bits each."""
+    whole_vectors = [each for each in options if each.encoder.layout(dim)[0].count == dim]
+    if whole_vectors:
+        return max(whole_vectors, key=lambda each: value_kind(each.values).size(dim))
+    return min(options, key=lambda each: abs(value_kind(each.values).size(1024) - 512))
 
 
 def _sizes(dim: int, room: int) -> Iterator[tuple[int, str]]:
@@ -128,17 +133,14 @@ def _sizes(dim: int, room: int) -> Iterator[tuple[int, str]]:
     if whole_bits >= SIXTEENTHS:
         yield dim, _eden(whole_bits)
     kinds = [_eden(int(SIXTEENTHS * bits)) for bits in BITS]
-    for bits, values in [*zip(BITS, kinds, strict=True), (16, "float16"), (32, "float32")]:
+    for bits, values in [*zip(BITS, kinds, strict=True), (16, "int16"), (32, "float32")]:
         k = largest_within(lambda k, values=values: _bytes(k, dim, values) <= room, 0, dim)  # type: ignore[misc]
         rotated = k >= LEAST_ROTATED or bits == int(bits)  # fewer values have whole bits
         if 0 < k < dim and rotated:
             yield k, values
-    if whole_bits < SIXTEENTHS:
-        return
-    if whole_bits == 8 * SIXTEENTHS:  # there is room for more than EDEN's bits
-        for values in ("float16", "float32"):
-            if _bytes(dim, dim, values) <= room:
-                yield dim, values
+    for values in ("int16", "float32"):
+        if _bytes(dim, dim, values) <= room:
+            yield dim, values
 
 
 def _eden(sixteenths: int) -> str:

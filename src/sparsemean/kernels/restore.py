@@ -12,7 +12,7 @@ from sparsemean._types import Doubles, Floats
 from sparsemean.kernels.stream import stream_index, stream_word
 from sparsemean.kernels.twin import twin
 
-Codes: TypeAlias = npt.NDArray[np.uint8]
+Codes: TypeAlias = npt.NDArray[np.uint8] | npt.NDArray[np.uint16]
 
 CHUNK = 1 << 16  # values at a time: eight-byte temporaries stay in the cache, and small beside the payload
 
@@ -31,7 +31,7 @@ def restored(codes: Codes, steps: Doubles, levels: int, dither: Doubles) -> Doub
     >>> restored(np.array([0, 1, 1], np.uint8), np.full(3, 2.0), 2, np.array([-0.25, 0.25, 0.25]))
     array([-0.5,  0.5,  0.5])
     """
-    # All but the product is exact: half-integers below 2⁸, and D, a multiple of 2⁻³³.
+    # All but the product is exact: half-integers below 2¹⁶, and D, a multiple of 2⁻³³.
     return steps * ((codes + (1 - levels) / 2) - dither)
 
 
@@ -43,7 +43,7 @@ def restore_numpy(stream: Sequence[int], codes: Codes, steps: Doubles, group: in
     stream
         The two words of the dither's stream.
     codes
-        c, one byte per value.
+        c, one per value.
     steps, group
         s of each group of values; ``group`` is even and divides CHUNK.
     levels

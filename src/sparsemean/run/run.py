@@ -24,7 +24,7 @@ from sparsemean.payload import Layout
 from sparsemean.payload.blocks import Blocks
 from sparsemean.run.text import describe, digest_of, known_members, parsed, rebuild
 from sparsemean.sampling.plan import MAX_SLOTS, plan_of
-from sparsemean.schemes import SIZELESS, Scheme, named
+from sparsemean.schemes import AUTO, SIZELESS, Scheme, named
 from sparsemean.theory.arguments import shown, whole
 from sparsemean.wire import frame, parts
 from sparsemean.wire.values import ValueKind, value_kind
@@ -111,7 +111,7 @@ class Run:
         nodes: Sequence[str] | None = None,
         *,
         values: str = "float32",
-        **options: float,
+        **options: float | str,
     ) -> Run:
         """The run of a named scheme with the largest k whose payloads never have more than so many bytes.
 
@@ -135,6 +135,8 @@ class Run:
         RandK(k=134, shared=False)
         """
         bytes, dim = whole(bytes, "bytes", 1), whole(dim, "dim", 1)
+        if name == AUTO:
+            return Run(named(name, values=values, bytes=bytes, **options), dim, seed, blocks, nodes)
 
         def run_with(k: int) -> Run:
             return Run(named(name, None if name in SIZELESS else k, values=values, **options), dim, seed, blocks, nodes)

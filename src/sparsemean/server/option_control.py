@@ -25,6 +25,8 @@ WORTH = 0.9
 TRUST, TREND_TRUST = 0.5, 0.3
 """How much the drift that a round shows counts against that of earlier ones, at least; and its trend."""
 FASTEST_TREND = 0.5
+FLOAT32_NOISE = 2.0**-50
+"""Of its energy: (2⁻²⁴)²/3 on average, up to a factor of 4."""
 WIDEST = 4.0
 """The residual is at most so many times as large, or small, as what drift and noise give."""
 COARSE = 0.1
@@ -174,7 +176,7 @@ class OptionControl:
             kind = kind.few
         if isinstance(kind, Dithered):
             return float(peak / (3.0 * (2**kind.bits - 1) ** 2))
-        return float(energy) * {"float16": 2.0**-23}.get(kind.name, 2.0**-50)
+        return float(energy) * FLOAT32_NOISE
 
     def decide(self) -> Decision:
         """Choose for the next round."""

@@ -18,7 +18,7 @@ from sparsemean.lab.compare import Budget, Comparison, advice, compare
 from sparsemean.lab.compare.advice import percent
 from sparsemean.lab.numbers import terminal_number
 from sparsemean.run import Run
-from sparsemean.schemes import named
+from sparsemean.schemes import AUTO, named
 
 COLUMNS = ["scheme", "bytes", "NMSE", "±", "exact", "server's own", "unbiased", "node state"]
 
@@ -47,7 +47,9 @@ def compare_command(
     vectors, origin, note = inputs.vectors_of(source, header)
     budget = _budget(share, bytes, vectors.shape[2])
     kinds, chosen, told = inputs.kinds_of(values), inputs.schemes_of(schemes), inputs.weights_of(weights)
-    wanted = [name if kind == "float32" else f"{name} {kind}" for kind in kinds for name in chosen]
+    fixed = [name for name in chosen if name != AUTO]
+    wanted = [name if kind == "float32" else f"{name} {kind}" for kind in kinds for name in fixed]
+    wanted += [AUTO] if AUTO in chosen else []  # which has no kind of values of its own
     with progress_bar() as bar:
         played = bar.add_task("playing schemes")
         found = compare(

@@ -12,14 +12,14 @@ import typer
 from sparsemean._types import Doubles
 from sparsemean.errors import InvalidInput
 from sparsemean.lab import datasets
-from sparsemean.schemes import named, names
+from sparsemean.schemes import AUTO, named, names
 from sparsemean.wire.values import NAMES, value_kind
 
 
 def _completed(incomplete: str) -> list[str]:
     """Completions of a list of names whose last one is incomplete."""
     before, comma, last = incomplete.rpartition(",")
-    return [before + comma + name for name in names() if name.startswith(last)]
+    return [before + comma + name for name in [*names(), AUTO] if name.startswith(last)]
 
 
 Source = Annotated[
@@ -67,9 +67,10 @@ def weights_of(path: Path | None) -> Doubles | None:
 
 def schemes_of(text: str | None) -> Sequence[str]:
     """Names of schemes, all where none is given."""
-    chosen = [name.strip() for name in text.split(",")] if text else names()
+    known = [*names(), AUTO]
+    chosen = [name.strip() for name in text.split(",")] if text else known
     for name in chosen:
-        if name not in names():
+        if name not in known:
             named(name)  # refuses it, and says which name is nearest
     return chosen
 

@@ -7,7 +7,7 @@ import math
 from sparsemean.lab.compare.comparison import Comparison
 from sparsemean.lab.compare.correlation import VectorCorrelation
 from sparsemean.lab.compare.playing import Result
-from sparsemean.schemes import SIZELESS, names
+from sparsemean.schemes import AUTO, SIZELESS, names
 
 ORACLE = "rand-k-spatial-opt"
 OTHER_USE = ("-ratio", "-shrunk")
@@ -43,6 +43,9 @@ def advice(comparison: Comparison) -> str:
     unbiased = next((result for result in able if result.unbiased), None)
     if not best.unbiased and unbiased:
         sentence += f" It is biased; the best unbiased one is {unbiased.scheme} ({_judged(unbiased):.3g})."
+    auto = next((result for result in comparison.results if result.scheme == AUTO), None)
+    if auto is not None:
+        sentence += f" auto, which chooses anew in every round, measured {auto.nmse:.3g} beside {best.nmse:.3g}."
     if _judged(best) >= 1.0:
         sentence += " Even so the error is larger than the vectors themselves: raise the budget."
     return sentence
@@ -69,13 +72,19 @@ def _rank(result: Result) -> tuple[float, int]:
 
 
 def _is_choice(result: Result, comparison: Comparison) -> bool:
-    """Not the one told the true correlation, nor one for another use, that diverges or is over the budget.
+    """Not the one told the true correlation, nor auto, nor one for another use, that diverges or is over the budget.
 
     Whole vectors compress only where bytes are counted.
     """
     name = result.scheme.partition(" ")[0]
     whole = name in SIZELESS and comparison.budget.bytes is None
-    if whole or name == ORACLE or name.endswith(OTHER_USE) or result.diverges or not math.isfinite(_judged(result)):
+    if (
+        whole
+        or name in (AUTO, ORACLE)
+        or name.endswith(OTHER_USE)
+        or result.diverges
+        or not math.isfinite(_judged(result))
+    ):
         return False
     return not result.over_budget
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from sparsemean._types import Doubles
 from sparsemean.errors import InvalidInput
 from sparsemean.lab.byte_budget import largest_k
-from sparsemean.schemes import SIZELESS, Scheme, named
+from sparsemean.schemes import AUTO, SIZELESS, Scheme, named
+from sparsemean.wire.frame import HEADER_BYTES
 
 PROBES = 8  # vectors on which lengths of payloads are measured
 
@@ -52,6 +53,8 @@ def scheme_within(name: str, budget: Budget, vectors: Doubles, ratio: float) -> 
     def with_k(k: int) -> Scheme:
         return named(name, k, values=values, **oracle)
 
+    if name == AUTO and budget.bytes is not None:
+        return named(name, bytes=budget.bytes) if budget.bytes > HEADER_BYTES else None
     if budget.share is not None:
         return with_k(max(1, int(budget.share * dim + 0.5)))
     if name in SIZELESS:

@@ -13,7 +13,7 @@ from sparsemean.lab.compare.budget import Budget, scheme_within
 from sparsemean.lab.compare.correlation import VectorCorrelation
 from sparsemean.lab.compare.given_vectors import GivenVectors
 from sparsemean.lab.compare.playing import Entry, Result, played
-from sparsemean.schemes import SIZELESS, names
+from sparsemean.schemes import AUTO, SIZELESS, names
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ def compare(
     ['rand-k-spatial-max', 'rand-k']
     """
     given = GivenVectors(vectors, weights)
-    fitting, left_out = entries_within(given, [(name, budget) for name in schemes or names()])
+    fitting, left_out = entries_within(given, [(name, budget) for name in schemes or [*names(), AUTO]])
     results = played(given, fitting, seeds, jobs, progress)
     return Comparison(
         results=tuple(sorted(results, key=lambda result: result.nmse)),

@@ -53,7 +53,7 @@ class Result:
     nmse_by_round
         Mean over seeds.
     k
-        How many coordinates a payload has; d where whole vectors are sent.
+        How many coordinates a payload has; d where whole vectors are sent, None where that changes (``auto``).
     """
 
     scheme: str
@@ -164,7 +164,7 @@ def _result(entry: Entry, traces: Sequence[Trace], given: GivenVectors) -> Resul
         over_budget=not entry.budget.allows(bytes_per_node),
         nmse_by_round=tuple(np.mean([trace.nmse for trace in traces], axis=0).tolist()),
         server_bound=any(bool(np.any(trace.error_is_bound > 0)) for trace in traces),
-        k=sum(layout.count for layout in run.layout),
+        k=None if run.auto else sum(layout.count for layout in run.layout),
     )
 
 

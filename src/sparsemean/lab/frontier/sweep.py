@@ -12,7 +12,7 @@ from sparsemean.lab.compare import Budget, Entry, GivenVectors, entries_within, 
 from sparsemean.lab.frontier.frontier import Frontier, Point
 from sparsemean.lab.frontier.kept import KeptPoints
 from sparsemean.run import Run
-from sparsemean.schemes import SIZELESS, named, names
+from sparsemean.schemes import AUTO, SIZELESS, named, names
 from sparsemean.wire.values import value_kind
 
 DENSE = ("identity float32", "identity float16", "identity int8")
@@ -109,7 +109,9 @@ class Sweep:
         Where a larger budget allows no larger k, as where all coordinates are sent already, it has no point.
         """
         kinds = [value_kind(kind).name for kind in self.values]
-        chosen = [f"{name} {kind}" for kind in kinds for name in self.schemes or names()]
+        every = self.schemes or [*names(), AUTO]
+        chosen = [f"{name} {kind}" for kind in kinds for name in every if name != AUTO]
+        chosen += [AUTO] if AUTO in every else []
         whole = [name for name in chosen if name.partition(" ")[0] in SIZELESS]
         sized = [name for name in chosen if name not in whole]
         whole_entries, _ = entries_within(self.given, [(name, WHOLE) for name in dict.fromkeys([*DENSE, *whole])])

@@ -13,6 +13,7 @@ code      name       bytes a value       what the receiver gets
 8         2-bit      1/4 + 1/128         the same, 85 times as long
 9         terngrad   1/5 + 1/128         −A, 0 or A, A being the largest of 512 values
 10        natural    9/8                 a power of two
+11        int16      2 + 1/128           as int8, the step s being 257 times as short
 16 to     eden-b     b/8 + 1/1024        the value plus noise of the same variance throughout a tile; b = code/16, from
 128                                      1 to 8
 130 to    qsgd-b     b/8 + 1/128         multiples of A/(2^(b−1) − 1), A being the norm of 512 values; b = code − 128,
@@ -46,6 +47,7 @@ __all__ = [
     "EDEN",
     "EXAMPLES",
     "FLOAT32",
+    "LONG",
     "KINDS",
     "LARGEST",
     "NAMES",
@@ -72,6 +74,8 @@ KINDS: dict[str, ValueKind] = {
         Dithered(7, "1-bit", bits=1),
     )
 }
+LONG: dict[str, ValueKind] = {"int16": Dithered(11, "int16", bits=16)}
+"""Between int8 and float32: noise of 2⁻³⁴ of the largest square of 256 values, whatever their size."""
 
 
 EDEN: dict[str, ValueKind] = {kind.name: kind for kind in map(Eden, range(16, 129))}
@@ -91,7 +95,7 @@ EXAMPLES = (*KINDS, "eden-1", "eden-4")
 """Every kind but those to compare with, and two of EDEN's rates."""
 
 NAMES = (
-    f"{', '.join(KINDS)}, eden-b for b from 1 to 8 in sixteenths, such as eden-3 or eden-2.0625; to compare with, "
+    f"{', '.join([*KINDS, *LONG])}, eden-b for b from 1 to 8 in sixteenths, such as eden-3 or eden-2.0625; to compare with, "
     "terngrad, natural, qsgd-b for b from 2 to 8, and rotated-b for b from 1 to 8"
 )
 
@@ -108,7 +112,7 @@ def value_kind(name: str) -> ValueKind:
     none, use 'eden-1.3125'
     """
     try:
-        return KINDS.get(name) or PEERS.get(name) or EDEN[name]
+        return KINDS.get(name) or PEERS.get(name) or LONG.get(name) or EDEN[name]
     except (KeyError, TypeError):
         pass
     bits = re.fullmatch(r"eden-([0-9]{1,3}(\.[0-9]{0,20})?)", name) if isinstance(name, str) else None

@@ -1,4 +1,4 @@
-"""Integers of few bits by seeded subtractive dither: int8, int4, 2-bit and 1-bit."""
+"""Integers of few bits by seeded subtractive dither: int8, int4, 2-bit and 1-bit; and int16."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import numpy.typing as npt
 from sparsemean._types import Doubles, Floats
 from sparsemean.errors import InvalidInput, MalformedPayload, NonFiniteValues
 from sparsemean.kernels import restore
-from sparsemean.kernels.bit_stream import Bytes, packed_bytes
 from sparsemean.payload.noise import Levels
 from sparsemean.sampling import Key, stream_of
 from sparsemean.sampling.plan import LARGEST_SCALE
@@ -35,17 +34,17 @@ def step(scales: Doubles, levels: int) -> Doubles:
     return 2.0 * scales / (levels - 1)
 
 
-def quantised(values: Doubles, steps: Doubles, levels: int, dither: Doubles) -> Bytes:
+def quantised(values: Doubles, steps: Doubles, levels: int, dither: Doubles) -> Doubles:
     """c = ⌊x/s + L/2 + D⌋, from 0 to L − 1 wherever |x| ≤ A and |D| < ½.
 
     x/s + L/2 lies in [½, L − ½] and |D| ≤ ½ − 2⁻³³, so the sum keeps a distance of 2⁻³³ from 0 and L. Rounding moves it
-    by less than 2⁻⁴³, so no code has to be clipped; and it moves the sum over a whole number for one of the 2³² values
+    by less than 2⁻⁴³, of 16 bits by less than 2⁻³⁵, so no code has to be clipped; and it moves the sum over a whole number for one of the 2³² values
     of D at most, which is a bias below 2⁻³² s, less than the rounding of what is decoded to float32.
 
     >>> quantised(np.array([-1.0, 0.0, 1.0]), np.full(3, 2.0), 2, np.array([-0.25, 0.25, 0.25]))
-    array([0, 1, 1], dtype=uint8)
+    array([0., 1., 1.])
     """
-    return np.floor(values / steps + levels / 2 + dither).astype(np.uint8)
+    return np.floor(values / steps + levels / 2 + dither)
 
 
 @final
@@ -64,7 +63,7 @@ class Dithered(ValueKind):
 
     def size(self, count: int) -> int:
         """Bytes that ``count`` values take."""
-        return 2 * _groups(count) + packed_bytes(count, self.bits)
+        return 2 * _groups(count) + bits.size(count, self.bits)
 
     def pack(self, values: Floats, key: Key) -> bytes:
         """The values as bytes; refuses magnitudes above 2¹²⁶."""
@@ -77,7 +76,7 @@ class Dithered(ValueKind):
         steps = step(_widened(scales), 1 << self.bits)
         nonzero = steps > 0.0
         steps[~nonzero] = 1.0
-        codes = np.empty(values.size, np.uint8)
+        codes = np.empty(values.size, bits.integers(self.bits))
         for part, uniform in chunks(key, values.size):
             some = values[part].astype(np.float64)
             codes[part] = quantised(some, _each(steps, part), 1 << self.bits, uniform - 0.5)

@@ -1,0 +1,254 @@
+"""Auto: what the server chooses from round to round, and that all it does stays right whatever it chooses."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import sparsemean as sm
+from sparsemean import codec
+from sparsemean.sampling import Plan
+from sparsemean.simulation import play_round
+
+Z = 5.0
+
+
+def drifting(rounds: int, nodes: int, dim: int, change: float, alike: float, seed: int = 0) -> np.ndarray:
+    """Unit variances; nodes have ``alike`` in common, and keep 1 − ``change`` of their energy from round to round."""
+    rng = np.random.default_rng(seed)
+    common, own = np.sqrt(alike) * rng.normal(size=(1, dim)), np.sqrt(1 - alike) * rng.normal(size=(nodes, dim))
+    vectors = np.empty((rounds, nodes, dim))
+    for t in range(rounds):
+        vectors[t] = common + own
+        common = np.sqrt(1 - change) * common + np.sqrt(change * alike) * rng.normal(size=(1, dim))
+        own = np.sqrt(1 - change) * own + np.sqrt(change * (1 - alike)) * rng.normal(size=(nodes, dim))
+    return vectors
+
+
+class Played:
+    """A server of an auto run, its clients, and what came of every round."""
+
+    def __init__(self, vectors: np.ndarray, room: int, node: str = "stateless", **options) -> None:
+        self.run = sm.Run(sm.named("auto", bytes=room, node=node), vectors.shape[2], options.pop("seed", 0))
+        self.server = sm.Server(self.run, **options)
+        self.clients = [sm.Client(self.run, str(i)) for i in range(vectors.shape[1])]
+        self.values, self.estimates = [], []
+        for batch in vectors:
+            self.play(batch)
+        self.errors = [
+            float(np.sum((estimate.mean - batch.mean(axis=0)) ** 2) / np.mean(np.sum(batch**2, axis=1)))
+            for estimate, batch in zip(self.estimates, vectors, strict=True)
+        ]
+
+    def play(self, batch: np.ndarray) -> None:
+        why = self.server.why()
+        assert why is not None
+        self.values.append(why.values)
+        self.estimates.append(play_round(self.server, self.clients, batch, np.ones(len(batch))))
+
+
+def fixed(vectors: np.ndarray, scheme: sm.Scheme) -> list[float]:
+    estimates = sm.simulate(sm.Run(scheme, vectors.shape[2]), vectors)
+    return [
+        float(np.sum((estimate.mean - batch.mean(axis=0)) ** 2) / np.mean(np.sum(batch**2, axis=1)))
+        for estimate, batch in zip(estimates, vectors, strict=True)
+    ]
+
+
+def geometric(errors) -> float:
+    return float(np.exp(np.mean(np.log(errors))))
+
+
+ROOM = 64 + 512 + 4  # a bit for each of 4,096 coordinates
+
+
+def test_vectors_that_are_not_alike_are_sent_whole():
+    vectors = drifting(6, 10, 4096, 1.0, 0.0)
+    played = Played(vectors, ROOM)
+    assert played.values == ["eden-1"] * 6
+    whole = fixed(vectors, sm.Scheme(sm.Identity(), values="eden-1"))
+    assert geometric(played.errors) < 1.1 * geometric(whole)
+
+
+def test_of_nodes_that_are_alike_a_share_is_sent_with_more_bits():
+    vectors = drifting(6, 10, 4096, 1.0, 0.99)
+    played = Played(vectors, ROOM)
+    whole = fixed(vectors, sm.Scheme(sm.Identity(), values="eden-1"))
+    share = fixed(vectors, sm.Run.for_bytes("rand-k-balanced", 4096, ROOM, values="eden-6").scheme)
+    assert geometric(played.errors[1:]) < 0.25 * geometric(whole[1:])
+    assert geometric(played.errors[1:]) < 1.1 * geometric(share[1:])
+
+
+def test_vectors_at_rest_come_to_be_known():
+    vectors = np.repeat(drifting(1, 10, 1024, 0.0, 0.3), 40, axis=0)
+    played = Played(vectors, 64 + 128 + 4)
+    best = fixed(vectors, sm.Run.for_bytes("rand-k-epochs-hybrid", 1024, 64 + 132, values="float16").scheme)
+    assert played.errors[-1] < 1e-3 * played.errors[0]
+    assert played.errors[-1] < 1.5 * best[-1]
+
+
+def test_an_abrupt_change_is_answered_in_the_next_round():
+    rest = drifting(1, 10, 2048, 0.0, 0.3)
+    other = drifting(1, 10, 2048, 0.0, 0.3, seed=1)
+    vectors = np.concatenate([np.repeat(rest, 16, axis=0), np.repeat(other, 3, axis=0)])
+    played = Played(vectors, 64 + 256 + 4)
+    whole = fixed(other, sm.Scheme(sm.Identity(), values="eden-1"))
+    assert played.errors[15] < 0.1 * whole[0]
+    assert max(played.errors[17:]) < 1.5 * whole[0]
+
+
+def test_every_estimate_is_unbiased_whatever_was_chosen():
+    """Over seeds, in rounds with different options: the deviations of all coordinates together, and the stated error."""
+    vectors = drifting(5, 4, 24, 0.05, 0.6)
+    seeds, truth = 400, vectors.mean(axis=1)
+    off = np.array([[e.mean for e in Played(vectors, 72, seed=seed).estimates] for seed in range(seeds)]) - truth
+    values = {value for seed in range(10) for value in Played(vectors, 72, seed=seed).values}
+    assert len(values) >= 3
+    z = off.mean(axis=0) / (off.std(axis=0) / np.sqrt(seeds))
+    assert np.abs(z).max() < Z
+    assert abs(z.sum()) / np.sqrt(z.size) < Z
+
+
+def test_the_server_states_the_error_of_what_it_chose():
+    vectors = drifting(4, 10, 600, 0.02, 0.5)
+    ratios = []
+    for seed in range(60):
+        played = Played(vectors, 64 + 75 + 4, seed=seed)
+        for estimate, batch in zip(played.estimates, vectors, strict=True):
+            assert estimate.error is not None
+            ratios.append((np.sum((estimate.mean - batch.mean(axis=0)) ** 2), estimate.error))
+    measured, stated = np.array(ratios).reshape(60, 4, 2).sum(axis=1).T
+    difference = measured - stated
+    assert abs(difference.mean()) < Z * difference.std() / np.sqrt(60)
+
+
+def test_payloads_keep_the_budget_and_follow_the_plan_alone():
+    vectors = drifting(3, 5, 300, 0.02, 0.5)
+    played = Played(vectors, 120)
+    server, client = played.server, played.clients[0]
+    plans, before = server.plans([each.node for each in played.clients]), server.digest()
+    right = codec.unpack_plan(played.run, client.node, server.round, plans[client.node])
+    blob = client.encode(vectors[0, 0], server.round, plans[client.node])
+    assert len(blob) <= 120
+    assert len(plans[client.node]) in range(15, 40)
+    for option in range(len(played.run.options)):
+        other = (
+            codec.pack_plan(played.run, client.node, server.round, Plan(right.slot, right.slots, option=option))
+            if played.run.options[option].epochs is None
+            else None
+        )
+        if option == right.option or other is None:
+            continue
+        with pytest.raises(sm.WrongPlan, match="follows another plan"):
+            server.accept(client.node, client.encode(vectors[0, 0], server.round, other))
+    with pytest.raises(sm.InvalidInput, match="needs a plan"):
+        client.encode(vectors[0, 0], server.round)
+    for wrong in (b"", b"\4", b"\4\xff" + plans[client.node][2:], plans[client.node][:-1], plans[client.node][2:]):
+        with pytest.raises(sm.InvalidInput):
+            client.encode(vectors[0, 0], server.round, wrong)
+    fixed_run = sm.Run(played.run.options[right.option].scheme, 300, nodes=[client.node])
+    with pytest.raises(sm.ForeignPayload):
+        server.accept(client.node, sm.Client(fixed_run, client.node).encode(vectors[0, 0], server.round))
+    assert server.digest() == before
+    assert server.accept(client.node, blob) == server.accept(client.node, blob)
+
+
+@pytest.mark.parametrize("node", ["stateless", "broadcast"])
+def test_a_journal_goes_on_to_the_bit(tmp_path, node):
+    """Reopened after every round, with a round open: the same choices, estimates and digests as without."""
+    vectors = drifting(12, 5, 200, 0.02, 0.5)
+    whole = Played(vectors, 100, node)
+    run, estimates, seen = whole.run, [], []
+    for t, batch in enumerate(vectors):
+        with sm.Server(run, journal=tmp_path / "j") as server:
+            assert server.round == t
+            nodes = [client.node for client in whole.clients]
+            plans, seen = server.plans(nodes), [*seen, server.why().values]
+            blobs = {
+                n: sm.Client(run, n).encode(x, t, plans[n], server.reference) for n, x in zip(nodes, batch, strict=True)
+            }
+            for n in nodes[:2]:
+                server.accept(n, blobs[n])
+            digest = server.digest()
+        with sm.Server(run, journal=tmp_path / "j") as server:
+            assert (server.digest(), server.plans(nodes), server.why().values) == (digest, plans, seen[-1])
+            for n in nodes:  # two of them again
+                server.accept(n, blobs[n])
+            estimates.append(server.close_round())
+            if t > 0:  # of the last round, by its own option
+                assert server.accept(nodes[0], blobs[nodes[0]]).round == t
+    assert seen == whole.values
+    assert len(set(seen)) > 1
+    for one, other in zip(estimates, whole.estimates, strict=True):
+        assert np.array_equal(one.mean, other.mean)
+        assert one.error == other.error
+
+
+def test_nodes_that_hear_the_broadcast_gain_by_it():
+    """Nodes that are alike and move together: the difference to the last mean has little energy."""
+    vectors = drifting(20, 10, 2048, 0.001, 0.95)
+    alone, hears = (Played(vectors, 64 + 256 + 4, node) for node in ("stateless", "broadcast"))
+    assert geometric(hears.errors[2:]) < 0.5 * geometric(alone.errors[2:])
+
+
+@pytest.mark.parametrize(
+    "vectors",
+    [
+        np.zeros((6, 3, 40)),
+        np.full((6, 3, 40), 1e30),
+        np.repeat(np.arange(40.0)[None], 18, axis=0).reshape(6, 3, 40),
+        np.eye(18, 40).reshape(6, 3, 40) * 1e-30,
+        np.random.default_rng(0).standard_cauchy(size=(6, 3, 40)),
+        np.random.default_rng(0).normal(size=(6, 1, 40)),
+    ],
+    ids=["zero", "huge", "equal", "tiny spikes", "heavy tails", "one node"],
+)
+@pytest.mark.parametrize("room", [66, 75, 110])
+def test_any_vectors_have_a_finite_estimate(vectors, room):
+    played = Played(vectors, room)
+    assert all(np.isfinite(estimate.mean).all() for estimate in played.estimates)
+
+
+def test_absent_nodes_weights_blocks_and_skipped_rounds():
+    run = sm.Run(sm.named("auto", bytes=90), 60, blocks=(20, 40))
+    rng, truth = np.random.default_rng(0), drifting(12, 6, 60, 0.01, 0.5)
+    server = sm.Server(run, missing="carry", memory_bytes=1 << 22)
+    clients = [sm.Client(run, str(i)) for i in range(6)]
+    for t, batch in enumerate(truth):
+        present = [i for i in range(6) if rng.random() < 0.7] or [0]
+        plans = server.plans([str(i) for i in present])
+        for i in present:
+            weight = [1.0 + i, 0.0 if i == 2 else 2.0]
+            server.accept(str(i), clients[i].encode(batch[i], t, plans[str(i)]), weight)
+        late = next((i for i in range(6) if i not in present), None)
+        if late is not None:
+            server.accept(str(late), clients[late].encode(batch[late], t, server.plan(str(late))))
+        if t == 5:
+            server.skip_round()
+        else:
+            assert np.isfinite(server.close_round().mean).all()
+    assert server.round == 12
+
+
+def test_it_says_why():
+    played = Played(drifting(3, 5, 300, 0.02, 0.5), 120)
+    why = played.server.why()
+    assert why.values in str(why)
+    assert "promises a squared error of" in str(why)
+    assert [error for _, error in why.others] == sorted(error for _, error in why.others)
+    assert why.nodes == 5
+    assert "first round" in str(sm.Server(played.run).why())
+    assert sm.Server(sm.Run(sm.named("rand-k", k=2), 4)).why() is None
+
+
+def test_ranges_and_ranks_refuse_it():
+    pytest.importorskip("ray")
+    pytest.importorskip("torch")
+    from sparsemean.integrations.ray.ranges import Sharding
+    from sparsemean.integrations.torch_ddp.compatibility import check_scheme
+
+    scheme = sm.named("auto", bytes=300)
+    with pytest.raises(sm.InvalidInput, match="chosen by what whole vectors show"):
+        Sharding(sm.Run(scheme, 10_000), 2, "drop", 0, 1 << 20, None, True, None)
+    with pytest.raises(sm.IncompatibleScheme, match="serves RandK and Identity"):
+        check_scheme(scheme)
