@@ -35,6 +35,7 @@ def main(values: str) -> None:
             gather(sample, np.ones(DIM, have), np.empty(10, want))
         for dtype in ("f4", "f8"):
             sm.estimate_mean(np.ones((2, DIM), dtype), sm.named("top-k", k=10))
+        sm.estimate_mean(np.ones((2, DIM)), sm.named("identity", values="eden-2"))
     for name in ("rand-k-hybrid", "rand-k-epochs-hybrid"):
         play(sm.named(name, k=10, values=values), values)
 

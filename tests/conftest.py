@@ -41,6 +41,22 @@ def pytest_xdist_node_collection_finished() -> None:
         process.wait()
 
 
+yielded: list[pytest.Item] = []
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Workers yield the cores to the engines, whose processes answer each other in a hundred short steps.
+
+    A worker does so with its first other test: what it has started before goes on as it was.
+    """
+    if hasattr(os, "nice") and hasattr(item.config, "workerinput") and not yielded:
+        group = item.get_closest_marker("xdist_group")
+        if group is None or group.args != ("engines",):
+            yielded.append(item)
+            os.nice(5)
+
+
 @pytest.fixture(scope="session")
 def data_dir() -> Path:
     """Folder of the large data sets: SPARSEMEAN_DATA, else ``shared/data`` beside the repository."""

@@ -19,7 +19,7 @@ from sparsemean.encoders import EncoderFacts, State, Stateful
 from sparsemean.payload import Layout, Part, Payload
 from sparsemean.sampling import Key
 
-DIM, TRIALS = 16, 100
+DIM, TRIALS = 16, 60
 OPTIONS: dict[str, dict[str, Any]] = {"rand-k-spatial-opt": {"ratio": 3.0}}
 
 

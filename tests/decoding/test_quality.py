@@ -105,10 +105,8 @@ CASES = {
     "one node": Case("max", nodes=1),
     "two nodes": Case("max", nodes=2),
     "twenty nodes": Case("avg", nodes=20, k=4),
-    "temporal, avg": Case("avg", memory=True),
     "blocks": Case("avg", weighted=True, blocks=(10, 35, 15)),
     "temporal blocks": Case("max", memory=True, weighted=True, blocks=(10, 35, 15)),
-    "carry": Case(memory=True, weighted=True, missing="carry"),
     "carry blocks": Case("avg", memory=True, weighted=True, blocks=(10, 35, 15), missing="carry"),
 }
 # The outcome of a case serves three tests, in one process.

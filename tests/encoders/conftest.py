@@ -30,7 +30,7 @@ def all_samples(monkeypatch: pytest.MonkeyPatch) -> Callable[[Encoder, Floats, i
         vectors = []
         for sample in map(np.array, itertools.combinations(range(vector.size), k)):
             monkeypatch.setattr("sparsemean.sampling.draws.sample_of", lambda key, d, k, sample=sample: sample)
-            monkeypatch.setattr("sparsemean.encoders.rand_k.gathered", lambda at, vector: vector[at])
+            monkeypatch.setattr("sparsemean.sampling.draws.gathered", lambda at, vector: vector[at])
             vectors.append(encoded(encoder, vector))
         return np.full(len(vectors), 1.0 / len(vectors)), np.array(vectors)
 

@@ -177,7 +177,6 @@ class Deployment:
             "FLWR_DISABLE_UPDATE_CHECK": "1",
             "PYTHONPATH": str(ROOT / "src"),
             "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}",
-            "NUMBA_CACHE_DIR": str(self.folder / "numba"),
         }
         app = self.folder / "app"
         (app / "befallen").mkdir(parents=True)
@@ -394,7 +393,7 @@ def run_example(folder: Path, *options: str) -> None:
         with (folder / "log").open("w") as log, suppress(subprocess.TimeoutExpired):
             done = subprocess.run(
                 [*HEARS_INTERRUPTS, *network_of_its_own(), *script, "--home", str(home), *options],
-                env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+                env={**os.environ, "PYTHONPATH": str(ROOT / "src"), "RAY_worker_niceness": "0"},  # which is 15 else
                 stdout=log,
                 stderr=log,
                 timeout=240,

@@ -17,7 +17,7 @@ ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'spar
 
 SESSION = Path(__file__).with_name("ray_session.py")
 ROUNDING = 1e-12  # relative; seen are 2e-14
-FITTED = {"rand-k-spatial-adaptive", "rand-k-temporal-shared-stable", "rand-k-balanced", "rand-k-epochs-hybrid"}
+FITTED = {"rand-k-spatial-adaptive", "rand-k-temporal-shared-stable", "rand-k-epochs-hybrid"}
 Found = dict[str, Any]
 
 
@@ -40,7 +40,9 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Found:
     with (folder / "ray-session.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not results.exists():
-            environment = {**os.environ, "RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
+            quiet = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
+            # Ray starts its workers with a niceness of 15, so that beside other tests they would hardly ever run.
+            environment = {**os.environ, **quiet, "RAY_worker_niceness": "0"}
             command = [*alone(), sys.executable, str(SESSION)]
             done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=900, check=False)
             results.write_text(json.dumps([done.returncode, done.stdout, done.stderr]))
@@ -71,7 +73,7 @@ def test_estimates_are_those_of_a_server_bit_for_bit_where_nothing_is_fitted(fou
         assert seen["expected"] == 0.0 if name not in FITTED else seen["expected"] < ROUNDING
         assert seen["plans"]
     # Those below play four others; all schemes are in test_ray_shards.py.
-    assert len(found["same"]) == 6
+    assert len(found["same"]) == 4
 
 
 def test_nothing_accepted_is_lost_when_shards_are_killed_in_a_round(found: Found) -> None:

@@ -42,6 +42,7 @@ FITTED = {
     "rand-k-hybrid-shrunk",
     "rand-k-balanced-hybrid-shrunk",
 }
+IN_LARGE = {"rand-k-spatial-adaptive", "rand-k-hybrid", "rand-k-balanced-hybrid"}
 NODES = [f"node-{i}" for i in range(5)]
 
 
@@ -152,7 +153,7 @@ def assert_same_estimate(name: str, plain: sm.Estimate, sharded: sm.Estimate) ->
 
 @pytest.mark.parametrize("name", sm.names())
 def test_every_scheme_cut_by_range_is_what_it_is_in_one_piece(name: str) -> None:
-    blocks = LARGE if name in FITTED else SMALL
+    blocks = LARGE if name in IN_LARGE else SMALL
     run = sm.Run(scheme(name, "int8" if name == "rand-k-hybrid" else "float32"), sum(blocks), seed=3, blocks=blocks)
     missing = "carry" if run.scheme.memory.facts.stands_in else "drop"
     with warnings.catch_warnings():

@@ -208,7 +208,7 @@ def test_names_have_a_limit():
     come(server, "n" * 256)
 
 
-@pytest.mark.parametrize("name", ["rand-k-temporal-stale", "rand-k-hybrid", "diana"])
+@pytest.mark.parametrize("name", ["rand-k-temporal-stale", "rand-k-hybrid"])
 def test_strangers_fill_neither_memory_nor_disk(name, tmp_path, caplog):
     """Ten new names a round, for ever: once caches are full nothing grows, in the process or in the folder."""
     caplog.set_level(logging.CRITICAL, "sparsemean")  # or pytest keeps what is logged

@@ -22,7 +22,7 @@ def soaked(name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="servers are killed in forked processes")
 def test_a_server_that_is_killed_again_and_again_goes_on(tmp_path: Path):
-    done = soaked("kill", "--kills", "25", "--rounds", "4", "--folder", str(tmp_path))
+    done = soaked("kill", "--kills", "15", "--rounds", "4", "--folder", str(tmp_path))
     assert done.returncode == 0, done.stdout + done.stderr
     assert "every state, receipt and estimate as without a journal" in done.stdout
 
@@ -30,7 +30,7 @@ def test_a_server_that_is_killed_again_and_again_goes_on(tmp_path: Path):
 @pytest.mark.skipif(sys.platform != "linux", reason="calls are intercepted by a library that knows Linux")
 @pytest.mark.parametrize("case", ["hybrid", "capped"])
 def test_any_call_on_a_file_may_fail(case: str):
-    done = soaked("faults", "--case", case, "--every", "48")
+    done = soaked("faults", "--case", case, "--every", "80")
     if done.returncode == NO_COMPILER:
         pytest.skip("there is no C compiler to build the library that lets calls fail")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -38,8 +38,8 @@ def test_any_call_on_a_file_may_fail(case: str):
 
 
 def test_schedules():
-    found = runpy.run_path(str(SOAK / "schedules.py"))["play"](60, 0)
-    assert found["schedules"] >= 60
+    found = runpy.run_path(str(SOAK / "schedules.py"))["play"](40, 0)
+    assert found["schedules"] >= 40
     for what in ("accepted", "repeated", "ended", "too few", "forgotten", "crashed", "refused: WrongRound"):
         assert found[what] > 0, f"{what} is not tried"
 

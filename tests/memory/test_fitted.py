@@ -42,7 +42,7 @@ def test_whatever_happened_before_the_next_round_is_exactly_unbiased(
             for batch in past:
                 send(server, batch)
             samples = dict(zip(nodes, map(np.array, chosen), strict=True))
-            forced.setattr("sparsemean.encoders.rand_k.gathered", lambda at, vector: vector[at])
+            forced.setattr("sparsemean.sampling.draws.gathered", lambda at, vector: vector[at])
             forced.setattr("sparsemean.sampling.draws.sample_of", lambda key, d, k, at=samples: at[key.node])
             if not found:
                 exact = exact_error(server, nodes, vectors, weights)

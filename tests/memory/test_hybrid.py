@@ -13,6 +13,9 @@ import sparsemean as sm
 from sparsemean import sampling
 from sparsemean._types import Doubles, Ints
 from sparsemean.evaluation import exact_error
+from sparsemean.memory.base import Arrival, MemorySpec
+from sparsemean.payload import Part, Payload
+from sparsemean.payload.blocks import Blocks
 
 NODES, DIM, K, ROUNDS, SEED = 6, 18, 5, 40, 11
 Came = dict[str, tuple[Doubles, Ints, Doubles]]
@@ -216,6 +219,21 @@ def test_what_a_forgotten_node_sent_is_expected_of_nobody() -> None:
     play(server, {"rubbish": np.full(4, 1e20), "a": np.ones(4), "b": np.full(4, 3.0)})
     server.forget("rubbish")
     assert server.expected("a").tolist() == server.expected("rubbish").tolist() == [2.0] * 4
+
+
+def test_what_was_sent_with_a_lower_probability_counts_for_more_in_the_fit() -> None:
+    """The parts of a round of an epoch have probabilities of their own: u = Σ cx/π / Σ c²/π, and c = 1 here."""
+    memory = sm.Hybrid().start(MemorySpec(Blocks((8,)), sm.RandK(4), np.dtype(np.float64)))
+    parts = [
+        (Part(np.arange(8), np.ones(8)),),
+        (Part(np.array([0, 1]), np.full(2, 0.2), scale=1 / 0.8), Part(np.array([4]), np.array([0.8]), scale=1 / 0.25)),
+    ]
+    for round, (node, split) in enumerate((("a", False), ("b", True))):
+        memory.take([Arrival(node, np.ones(1), Payload(parts[round], split=split))])
+        memory.learn(round, None)
+        memory.settle()
+    u = (2 * 0.2 / 0.8 + 0.8 / 0.25) / (2 / 0.8 + 1 / 0.25)
+    np.testing.assert_allclose(memory.expected("new", np.array([2, 7])), [u, u], rtol=1e-12)
 
 
 @pytest.mark.parametrize("batch_bytes", [1, 1 << 24])

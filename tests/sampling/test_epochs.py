@@ -130,6 +130,7 @@ def test_tiles_of_long_vectors_equal_the_page(loops: str, dim: int, share: float
                 assert found(Key(3, 4, "n"), dim, k, plan_of(slot, 1000, 2, ratios), lo, hi) == list(expected)
 
 
+@pytest.mark.xdist_group("wide tiles")  # whose loops are compiled once
 @pytest.mark.parametrize(("dim", "share"), [(2**37 - 1, 0.5), (2**40, 1e-6), (2**40 - 2**20 - 77, 1e-3)])
 def test_both_loops_agree_where_tiles_are_wide(dim: int, share: float) -> None:
     size, k = tile_size(dim), int(dim * share)

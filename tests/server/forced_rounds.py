@@ -169,7 +169,7 @@ class Play:
         """The estimate where these nodes came, and sent this."""
         server, clients = self.server()
         where = dict(zip(came, sent, strict=True))
-        gathered = sm.encoders.rand_k.gathered  # type: ignore[attr-defined]
+        gathered = sampling.draws.gathered  # type: ignore[attr-defined]
 
         def at(node: str | None) -> Where:
             found = where[node or ""]
@@ -187,7 +187,7 @@ class Play:
             forced.setattr("sparsemean.sampling.draws.balanced_sample_of", slotted)
             forced.setattr("sparsemean.sampling.draws.sample_of", other)
             forced.setattr(
-                "sparsemean.encoders.rand_k.gathered",
+                "sparsemean.sampling.draws.gathered",
                 lambda at, vector: gathered(at, vector) if isinstance(at, Sample) else vector[at],
             )
             self.send(server, clients, self.vectors, came)

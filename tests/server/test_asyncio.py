@@ -240,7 +240,6 @@ def take(server: sm.Server, nodes: Iterable[str]) -> None:
     [
         ("journal", 1),
         ("journal", 260),
-        ("journal", 390),
         ("at once", 150),
         ("memory", 260),
     ],

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import signal
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -167,6 +169,28 @@ def test_what_is_done_elsewhere_returns_and_raises_as_if_it_were_done_here():
     thread.start()
     thread.join()
     assert found == [thread]
+
+
+def test_an_interrupt_is_raised_when_the_work_it_came_into_has_ended():
+    main, interrupted, ended = threading.main_thread().ident, threading.Event(), threading.Event()
+    assert main is not None
+
+    def work() -> None:
+        time.sleep(0.05)  # until the main thread waits
+        for _ in range(12):
+            signal.pthread_kill(main, signal.SIGINT)
+            if interrupted.wait(5):  # else it came just before the main thread began to wait, which Python does not see
+                break
+        time.sleep(0.05)  # who does not wait is gone by now
+        ended.set()
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a background shell leaves it ignored
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            uninterrupted(work, interrupted)
+        assert ended.is_set()
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def test_a_divergence_is_told_where_the_round_is_closed(recwarn):

@@ -26,7 +26,7 @@ import pytest
 import sparsemean as sm
 
 DIM, ROUNDS, NAMES = 64, 20, 200
-SCHEMES = ("rand-k-spatial-avg", "diana")  # memories in rows are in tests/journal/test_limits.py
+SCHEMES = ("rand-k-spatial-avg", "diana")  # other memories in rows are in tests/journal/test_limits.py
 VECTOR = np.linspace(1.0, 2.0, DIM)
 TRACED, MEASURED = 13, (16, 19)  # all that is held after round 16 was allocated since round 13
 

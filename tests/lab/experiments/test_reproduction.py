@@ -16,6 +16,8 @@ from sparsemean.errors import InvalidInput
 from sparsemean.lab.experiments import Setting, SettingFailed, reproduce, reproduce_settings, worker_pool
 from sparsemean.lab.tables import read_table
 
+pytestmark = pytest.mark.xdist_group("reproduction")  # most tests compare with one run
+
 OPTIONS = (("dim", 40), ("rate", 0.1))
 TINY = {
     "quadratic": [

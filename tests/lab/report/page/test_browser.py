@@ -11,6 +11,8 @@ from sparsemean.lab.report import write_compare_report
 from .. import fake
 from ..browser import Browser
 
+pytestmark = pytest.mark.xdist_group("browser")  # which takes a second to start
+
 EVERY = "[...document.querySelectorAll('.plot')]"
 FIRST = "document.querySelector('#figure-power-iteration .plot')"
 ENTRY = "#figure-power-iteration .legend button:nth-child(3)"
