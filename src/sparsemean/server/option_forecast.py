@@ -146,7 +146,7 @@ def left_by_both(common: float, own: float) -> float:
 
 @lru_cache(maxsize=4096)
 def _factors(n: int, p: float, correlation: float) -> tuple[float, float]:
-    """a₁ and a₁ + a₂ρ of a balanced draw that is decoded by the ratio ρ."""
+    """a₁ and a₁ + a₂ρ of a balanced draw that is decoded by the ratio ρ; kept, so it is asked for few correlations."""
     ratio = max(correlation * (n - 1), LEAST_RATIO)
     alone = theory.spatial_mse(float(n * n), 0.0, n, p, ratio, slots=n)
     return alone, theory.spatial_mse(float(n * n), ratio * n * n, n, p, ratio, slots=n)
@@ -160,7 +160,8 @@ def promised(errors: Iterator[float]) -> float:
 def balanced_errors(figures: Figures, memory: Coverage, p: float, noise: float) -> Iterator[float]:
     """The error of each coming round, if all send a share p with this noise, balanced over nodes."""
     step = 1.0
-    alone, together = (0.0, 0.0) if p == 1.0 else _factors(figures.nodes, p, round(figures.correlation, 3))
+    correlation = 1.0 - float(f"{1.0 - figures.correlation:.2g}")
+    alone, together = (0.0, 0.0) if p == 1.0 else _factors(figures.nodes, p, correlation)
     while True:
         yield together * figures.unexplained_in(memory) + (alone + 1.0) * noise
         memory, step = memory.uniform(p, noise, step), step * figures.trend

@@ -19,7 +19,7 @@ from sparsemean import (
 )
 from sparsemean.encoders import Stateful
 from sparsemean.memory import Nothing
-from sparsemean.wire.values import PEERS
+from sparsemean.wire.values import LONG, PEERS
 
 
 def check_scheme(scheme: Scheme) -> None:
@@ -48,10 +48,8 @@ def check_scheme(scheme: Scheme) -> None:
             "the DDP hook serves RandK and Identity, whose coordinates every rank can draw again, "
             f"not {scheme.encoder!r}; use RandK"
         )
-    if scheme.values in PEERS:
-        raise IncompatibleScheme(
-            f"the DDP hook has no {scheme.values} values, which are there to compare with; use eden-b, such as eden-3"
-        )
+    if scheme.values in (*PEERS, *LONG):
+        raise IncompatibleScheme(f"the DDP hook has no {scheme.values} values; use eden-b, such as eden-3, or float32")
     if scheme.encoder.facts.epochs:
         raise IncompatibleScheme(
             "the DDP hook has no server to plan epochs; use RandK(k, draw=Balanced()), whose slots are the ranks"

@@ -47,9 +47,9 @@ __all__ = [
     "EDEN",
     "EXAMPLES",
     "FLOAT32",
-    "LONG",
     "KINDS",
     "LARGEST",
+    "LONG",
     "NAMES",
     "PEERS",
     "ValueKind",
@@ -95,8 +95,8 @@ EXAMPLES = (*KINDS, "eden-1", "eden-4")
 """Every kind but those to compare with, and two of EDEN's rates."""
 
 NAMES = (
-    f"{', '.join([*KINDS, *LONG])}, eden-b for b from 1 to 8 in sixteenths, such as eden-3 or eden-2.0625; to compare with, "
-    "terngrad, natural, qsgd-b for b from 2 to 8, and rotated-b for b from 1 to 8"
+    f"{', '.join([*KINDS, *LONG])}, eden-b for b from 1 to 8 in sixteenths, such as eden-3 or eden-2.0625; to compare "
+    "with, terngrad, natural, qsgd-b for b from 2 to 8, and rotated-b for b from 1 to 8"
 )
 
 

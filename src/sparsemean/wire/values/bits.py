@@ -10,7 +10,6 @@ from sparsemean.errors import MalformedPayload
 from sparsemean.kernels.bit_stream import Bytes, packed, packed_bytes, unpacked
 from sparsemean.wire.reader import Reader
 
-
 Codes = npt.NDArray[np.uint8] | npt.NDArray[np.uint16]
 
 

@@ -38,8 +38,8 @@ def quantised(values: Doubles, steps: Doubles, levels: int, dither: Doubles) -> 
     """c = ⌊x/s + L/2 + D⌋, from 0 to L − 1 wherever |x| ≤ A and |D| < ½.
 
     x/s + L/2 lies in [½, L − ½] and |D| ≤ ½ − 2⁻³³, so the sum keeps a distance of 2⁻³³ from 0 and L. Rounding moves it
-    by less than 2⁻⁴³, of 16 bits by less than 2⁻³⁵, so no code has to be clipped; and it moves the sum over a whole number for one of the 2³² values
-    of D at most, which is a bias below 2⁻³² s, less than the rounding of what is decoded to float32.
+    by less than 2⁻⁴³, with 16 bits by less than 2⁻³⁵, so no code has to be clipped; and it moves the sum over a whole
+    number for one of the 2³² values of D at most, which is a bias below 2⁻³² s, less than the rounding of what is decoded to float32.
 
     >>> quantised(np.array([-1.0, 0.0, 1.0]), np.full(3, 2.0), 2, np.array([-0.25, 0.25, 0.25]))
     array([0., 1., 1.])

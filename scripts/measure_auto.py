@@ -1,0 +1,173 @@
+"""Auto beside the best fixed scheme, at equal bytes, on tasks of several kinds.
+
+    python scripts/measure_auto.py [--tasks 'weather;rest'] [--bits 1,3.2] [--node broadcast] [--seeds 1] [--data DIR]
+
+For each task and number of bits a coordinate, every fixed scheme that nodes of that kind could run is played with the
+same bytes. Printed are the geometric means, over seeds and over all rounds but the first and over the last three, of
+‖estimate − mean‖²/mean ‖x_i‖² of auto and of the best fixed scheme by either measure, and their ratios. A quarter of an
+hour of one core for all tasks with one seed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import sparsemean as sm
+from sparsemean._types import Doubles, Floats
+from sparsemean.lab import datasets
+from sparsemean.lab.byte_budget import finest_eden
+from sparsemean.lab.datasets import Images, Stream, splits
+from sparsemean.lab.tasks import KMeans, LogisticRegression, PowerIteration, StreamTask, Task
+from sparsemean.lab.trace import play
+
+NAMES = (
+    *("rand-k-spatial-adaptive-unbiased", "rand-k-balanced", "rand-k-hybrid", "rand-k-balanced-hybrid"),
+    "rand-k-epochs-hybrid",
+)
+VALUES = ("float32", "int16", "float16", "int8", "int4", "eden-1", "eden-2", "eden-3", "eden-4", "eden-6")
+Made = tuple[Task[Any], int]
+
+
+def alike(correlation: float, dim: int, rounds: int, rng: np.random.Generator) -> Made:
+    """New vectors in every round, of ten nodes that have so much in common."""
+    common, own = rng.normal(size=(rounds, 1, dim)), rng.normal(size=(rounds, 10, dim))
+    return StreamTask((np.sqrt(correlation) * common + np.sqrt(1 - correlation) * own).astype(np.float32)), rounds
+
+
+def drifting(change: float, common: float, rounds: int, rng: np.random.Generator, jump: int = 0) -> Made:
+    """Vectors that lose this part of their energy in a round and get it anew; all of them new in round ``jump``."""
+    dim, vectors = 4096, []
+    for t in range(rounds):
+        fresh = np.sqrt(common) * rng.normal(size=(1, dim)) + np.sqrt(1 - common) * rng.normal(size=(10, dim))
+        begins = t in (0, jump)
+        vectors.append(fresh * (3.0 if t else 1.0) if begins else _mixed(vectors[-1], fresh, change))
+    return StreamTask(np.array(vectors, np.float32)), rounds
+
+
+def _mixed(before: Doubles, fresh: Doubles, change: float) -> Doubles:
+    mixed: Doubles = np.sqrt(1.0 - change) * before + np.sqrt(change) * fresh * np.std(before) / np.std(fresh)
+    return mixed
+
+
+def parts(split: str, images: Images, nodes: int, every: int, rng: np.random.Generator) -> list[tuple[Floats, Any]]:
+    """Pictures and labels of each node, dealt out at random or by class."""
+    x, y = images.train_x[::every], images.train_y[::every]
+    rows = splits.iid(len(x), nodes, rng) if split == "iid" else splits.shards(y, nodes, rng, shards_per_node=2)
+    return [(x[each], y[each]) for each in rows]
+
+
+def stream(name: str, data: Path | None) -> Made:
+    """The first rounds of a sensor network."""
+    found = datasets.load(name, data)
+    assert isinstance(found, Stream)
+    vectors = found.vectors[:40]
+    return StreamTask(vectors), len(vectors)
+
+
+def tasks(data: Path | None) -> dict[str, Callable[[np.random.Generator], Made]]:
+    """By name, made for a seed."""
+
+    def images() -> Images:
+        found = datasets.load("fashion-mnist", data)
+        assert isinstance(found, Images)
+        return found
+
+    def power(split: str) -> Callable[[np.random.Generator], Made]:
+        return lambda rng: (PowerIteration([x for x, _ in parts(split, images(), 50, 8, rng)]), 41)
+
+    def kmeans(split: str) -> Callable[[np.random.Generator], Made]:
+        return lambda rng: (KMeans([x for x, _ in parts(split, images(), 20, 20, rng)], 10), 26)
+
+    def logistic(split: str) -> Callable[[np.random.Generator], Made]:
+        def made(rng: np.random.Generator) -> Made:
+            every, test = parts(split, images(), 10, 20, rng), images()
+            rows, labels = [x for x, _ in every], [y for _, y in every]
+            shown = test.test_x[:500], test.test_y[:500]
+            return LogisticRegression(rows, labels, shown, rate=0.1, batch=512, loss_rows=500), 31
+
+        return made
+
+    return {
+        "alike 0": lambda rng: alike(0.0, 8192, 12, rng),
+        "alike .9": lambda rng: alike(0.9, 8192, 12, rng),
+        "alike .99": lambda rng: alike(0.99, 8192, 12, rng),
+        "drift": lambda rng: drifting(0.05, 0.5, 30, rng),
+        "own drift": lambda rng: drifting(0.01, 0.0, 30, rng),
+        "jump": lambda rng: drifting(0.002, 0.5, 30, rng, jump=15),
+        "rest": lambda rng: drifting(0.0, 0.5, 40, rng),
+        "weather": lambda rng: stream("weather", data),
+        "power iteration, IID": power("iid"),
+        "power iteration, non-IID": power("non-iid"),
+        "K-means, IID": kmeans("iid"),
+        "K-means, non-IID": kmeans("non-iid"),
+        "logistic regression, non-IID": logistic("non-iid"),
+    }
+
+
+def fixed(dim: int, room: int, node: str) -> dict[str, sm.Scheme]:
+    """What nodes of this kind could run within so many bytes."""
+    found = {}
+    values = finest_eden(dim, room)
+    whole = sm.Scheme(sm.Identity(), values=values)
+    if sm.Run(whole, dim).payload_bytes <= room:
+        found[f"identity {values}"] = whole
+        if node == "broadcast":
+            found[f"relative identity {values}"] = sm.Scheme(sm.Relative(sm.Identity()), values=values)
+    for name in NAMES:
+        for values in VALUES:
+            try:
+                scheme = sm.Run.for_bytes(name, dim, room, values=values).scheme
+            except sm.InvalidInput:
+                continue
+            found[f"{name} {values}"] = scheme
+            if node == "broadcast" and name.endswith("hybrid"):
+                relative = sm.Scheme(sm.Relative(scheme.encoder), scheme.decoder, scheme.memory, values)
+                found[f"relative {name} {values}"] = relative
+    return found
+
+
+def measured(task: Callable[[np.random.Generator], Made], scheme: sm.Scheme, seeds: int) -> tuple[float, float]:
+    """Geometric means over seeds and rounds: all but the first, and the last three."""
+    logs = []
+    for seed in range(seeds):
+        made, rounds = task(np.random.default_rng(1000 + seed))
+        logs.append(np.log(np.maximum(play(made, scheme, rounds, seed).nmse, 1e-300)))
+    return float(np.exp(np.mean(np.array(logs)[:, 1:]))), float(np.exp(np.mean(np.array(logs)[:, -3:])))
+
+
+def main() -> None:
+    """Print a line for each task and number of bits."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tasks")
+    parser.add_argument("--bits", default="1,3.2")
+    parser.add_argument("--node", default="stateless", choices=("stateless", "broadcast"))
+    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--data", type=Path)
+    given = parser.parse_args()
+    warnings.simplefilter("ignore", sm.DivergenceWarning)
+    every = tasks(given.data)
+    for name in given.tasks.split(";") if given.tasks else every:
+        made, _ = every[name](np.random.default_rng(1000))
+        for bits in map(float, given.bits.split(",")):
+            room = 64 + int(np.ceil(bits * made.dim / 8)) + 4 * -(-made.dim // 4096)
+            auto = measured(every[name], sm.named("auto", bytes=room, node=given.node), given.seeds)
+            found = {
+                scheme_name: measured(every[name], scheme, given.seeds)
+                for scheme_name, scheme in fixed(made.dim, room, given.node).items()
+            }
+            best = [min(found, key=lambda each, i=i: found[each][i]) for i in (0, 1)]  # type: ignore[misc]
+            shown = (
+                f"{label} {auto[i]:.2e}, {best[i]} {found[best[i]][i]:.2e}: {auto[i] / found[best[i]][i]:.2f}"
+                for i, label in enumerate(("all", "last"))
+            )
+            print(f"{name}, {bits:g} bit, {room} bytes: {'; '.join(shown)}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
