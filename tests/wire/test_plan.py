@@ -238,13 +238,13 @@ def test_values_of_both_classes_travel_as_one_part_and_come_back_as_two(values: 
     payload = codec.read_payload(run, "a", header, body, plan)
     assert payload is not None
     drawn = run.layout[0].drawn(run.key("a", 4, plan), dim)
-    assert all(isinstance(each.where, Tiled) for each in drawn)
     at = np.concatenate([part.coordinates for part in payload.parts])
     sent, noise = run.value_kind.unpack(Reader(body), k, run.key("a", 4, plan))
     np.testing.assert_array_equal(np.concatenate([part.values for part in payload.parts]), sent)
     spread = np.concatenate([np.broadcast_to(np.asarray(p.noise), p.values.shape) for p in payload.parts])
     np.testing.assert_array_equal(spread, np.broadcast_to(np.asarray(noise), k))
     for part, each in zip(payload.parts, drawn, strict=True):
+        assert isinstance(each.where, Tiled)
         np.testing.assert_array_equal(part.coordinates, each.where.coordinates)
         assert part.scale == each.of / each.sent
     assert np.array_equal(at, run.coordinates("a", 4, plan=plan)[0])
