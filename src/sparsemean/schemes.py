@@ -192,7 +192,7 @@ SIZELESS = ("identity", "error-feedback-sign", "lag")
 AUTO = "auto"
 
 
-def _auto(k: Size | None, values: str, bytes: int | None = None, node: str = "stateless") -> Scheme:
+def _auto(k: Any, values: str, bytes: Any = None, node: Any = "stateless") -> Scheme:
     return Scheme(Auto(k, bytes, node), Spatial("learned"), Hybrid(), values)
 
 

@@ -23,7 +23,7 @@ def test_every_option_fills_the_budget_and_keeps_it(dim, room):
         k, scheme = option.layout[0].count, option.scheme
         assert option.payload_bytes <= room
         if k < dim:
-            larger = sm.RandK(k + 1, draw=scheme.encoder.draw)
+            larger = sm.RandK(k + 1, draw=option.layout[0].draw)
             assert sm.Run(sm.Scheme(larger, memory=scheme.memory, values=scheme.values), dim).payload_bytes > room
 
 
@@ -43,7 +43,7 @@ def test_a_budget_for_whole_float32_vectors_gives_them():
 
 
 def test_k_is_a_number_of_float32_values():
-    assert sm.named("auto", k=100).encoder.budget(1000) == sm.named("auto", k=0.1).encoder.budget(1000) == 464
+    assert Auto(k=100).budget(1000) == Auto(k=0.1).budget(1000) == 464
     assert sm.Run.for_bytes("auto", 1000, 464).scheme == sm.named("auto", bytes=464)
 
 

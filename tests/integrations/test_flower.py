@@ -459,7 +459,7 @@ def scheme_named(name: str) -> sm.Scheme:
     return sm.named(name, k=0.5, ratio=1.0) if name.endswith("opt") else sm.named(name, k=0.5)
 
 
-@pytest.mark.parametrize("name", [name for name in sm.names() if not scheme_named(name).node_state])
+@pytest.mark.parametrize("name", ["auto", *(name for name in sm.names() if not scheme_named(name).node_state)])
 def test_every_other_scheme_runs(name):
     scheme = scheme_named(name)
     result = SparseMean(fed(), scheme).start(InProcess(honest()), model(), num_rounds=2)

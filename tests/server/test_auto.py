@@ -8,6 +8,7 @@ import pytest
 import sparsemean as sm
 from sparsemean import codec
 from sparsemean.sampling import Plan
+from sparsemean.server.option_control import Why
 from sparsemean.simulation import play_round
 
 Z = 5.0
@@ -32,6 +33,12 @@ def relative_errors(estimates: list[sm.Estimate], vectors: np.ndarray) -> list[f
     ]
 
 
+def why(server: sm.Server) -> Why:
+    found = server.why()
+    assert found is not None
+    return found
+
+
 class Played:
     """A server of an auto run, its clients, and what came of every round."""
 
@@ -39,15 +46,14 @@ class Played:
         self.run = sm.Run(sm.named("auto", bytes=room, node=node), vectors.shape[2], options.pop("seed", 0))
         self.server = sm.Server(self.run, **options)
         self.clients = [sm.Client(self.run, str(i)) for i in range(vectors.shape[1])]
-        self.values, self.estimates = [], []
+        self.values: list[str] = []
+        self.estimates: list[sm.Estimate] = []
         for batch in vectors:
             self.play(batch)
         self.errors = relative_errors(self.estimates, vectors)
 
     def play(self, batch: np.ndarray) -> None:
-        why = self.server.why()
-        assert why is not None
-        self.values.append(why.values)
+        self.values.append(why(self.server).values)
         self.estimates.append(play_round(self.server, self.clients, batch, np.ones(len(batch))))
 
 
@@ -143,7 +149,7 @@ def test_payloads_keep_the_budget_and_follow_the_plan_alone():
     for wrong in (b"", b"\4", b"\4\xff" + plans[client.node][2:], plans[client.node][:-1], plans[client.node][2:]):
         with pytest.raises(sm.InvalidInput):
             client.encode(vectors[0, 0], server.round, wrong)
-    fixed_run = sm.Run(played.run.options[right.option].scheme, 300, nodes=[client.node])
+    fixed_run = sm.Run(server.open_run.scheme, 300, nodes=[client.node])
     with pytest.raises(sm.ForeignPayload):
         server.accept(client.node, sm.Client(fixed_run, client.node).encode(vectors[0, 0], server.round))
     assert server.digest() == before
@@ -155,12 +161,13 @@ def test_a_journal_goes_on_to_the_bit(tmp_path, node):
     """Reopened after every round, with a round open: the same choices, estimates and digests as without."""
     vectors = drifting(12, 5, 200, 0.02, 0.5)
     whole = Played(vectors, 100, node)
-    run, estimates, seen = whole.run, [], []
+    run, estimates = whole.run, []
+    seen: list[str] = []
     for t, batch in enumerate(vectors):
         with sm.Server(run, journal=tmp_path / "j") as server:
             assert server.round == t
             nodes = [client.node for client in whole.clients]
-            plans, seen = server.plans(nodes), [*seen, server.why().values]
+            plans, seen = server.plans(nodes), [*seen, why(server).values]
             blobs = {
                 n: sm.Client(run, n).encode(x, t, plans[n], server.reference) for n, x in zip(nodes, batch, strict=True)
             }
@@ -168,7 +175,7 @@ def test_a_journal_goes_on_to_the_bit(tmp_path, node):
                 server.accept(each, blobs[each])
             digest = server.digest()
         with sm.Server(run, journal=tmp_path / "j") as server:
-            assert (server.digest(), server.plans(nodes), server.why().values) == (digest, plans, seen[-1])
+            assert (server.digest(), server.plans(nodes), why(server).values) == (digest, plans, seen[-1])
             for each in nodes:  # two of them again
                 server.accept(each, blobs[each])
             estimates.append(server.close_round())
@@ -229,11 +236,11 @@ def test_absent_nodes_weights_blocks_and_skipped_rounds():
 
 def test_it_says_why():
     played = Played(drifting(3, 5, 300, 0.02, 0.5), 120)
-    why = played.server.why()
-    assert why.values in str(why)
-    assert "promises a squared error of" in str(why)
-    assert [error for _, error in why.others] == sorted(error for _, error in why.others)
-    assert why.nodes == 5
+    found = why(played.server)
+    assert found.values in str(found)
+    assert "promises a squared error of" in str(found)
+    assert [error for _, error in found.others] == sorted(error for _, error in found.others)
+    assert found.nodes == 5
     assert "first round" in str(sm.Server(played.run).why())
     assert sm.Server(sm.Run(sm.named("rand-k", k=2), 4)).why() is None
 

@@ -72,7 +72,7 @@ class Auto(Encoder):
             raise InvalidInput("Auto takes one budget: bytes=, or k= as a number of float32 values")
         if self.k is not None:
             object.__setattr__(self, "k", checked(self.k))
-        else:
+        if self.bytes is not None:
             object.__setattr__(self, "bytes", whole(self.bytes, "bytes", 1))
         if self.node not in NODES:
             raise InvalidInput(f"node is one of {', '.join(map(repr, NODES))}, got {self.node!r:.100}")

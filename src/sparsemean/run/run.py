@@ -136,7 +136,7 @@ class Run:
         """
         bytes, dim = whole(bytes, "bytes", 1), whole(dim, "dim", 1)
         if name == AUTO:
-            return Run(named(name, values=values, bytes=bytes, **options), dim, seed, blocks, nodes)
+            return Run(named(name, None, values=values, bytes=bytes, **options), dim, seed, blocks, nodes)
 
         def run_with(k: int) -> Run:
             return Run(named(name, None if name in SIZELESS else k, values=values, **options), dim, seed, blocks, nodes)

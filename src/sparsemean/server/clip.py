@@ -66,8 +66,8 @@ class Clip:
         It is 2·norm·(w/W)·F in length and 2·value·(w/W)·F in each coordinate. With Spatial, F is the largest
         g_s(m)/p_s over the classes s of nodes that send with the same share p_s and over the counts m that can occur
         (``theory.mixed_gains``); without, it is the largest scale of an encoder, such as d/k, or 20·d/k with
-        ``Epochs()``, whatever the ratios. A decoder that
-        takes T from earlier rounds is counted with the worst T. With several blocks, ask for the worst of them.
+        ``Epochs()``, whatever the ratios. A decoder that takes T from earlier rounds is counted with the worst T, and
+        ``Auto`` with the worst of its options. With several blocks, ask for the worst of them.
 
         Parameters
         ----------
@@ -89,6 +89,9 @@ class Clip:
         """
         if run.in_step:
             raise InvalidInput(f"{run.scheme.encoder!r} builds on what the server took, so it cannot be clipped")
+        if run.auto:
+            every = [self.bound(option, nodes, weight, slots) for option in run.options]
+            return Bound(*(max(getattr(each, name) for each in every) for name in ("length", "coordinate")))
         counts = _counts(run, nodes)
         part = 1.0 / sum(counts) if weight is None else finite(weight, "weight, the node's share w/W,")
         if not 0.0 <= part <= 1.0:

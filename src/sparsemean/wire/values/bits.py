@@ -1,45 +1,26 @@
-"""Integers of 1 to 8 and of 16 bits on the wire (``kernels.bit_stream``), signs as bits, and trits, five to a byte."""
+"""Integers of 1 to 8 bits on the wire (``kernels.bit_stream``), signs as bits, and trits, five to a byte."""
 
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from sparsemean._types import Floats
 from sparsemean.errors import MalformedPayload
 from sparsemean.kernels.bit_stream import Bytes, packed, packed_bytes, unpacked
 from sparsemean.wire.reader import Reader
 
-Codes = npt.NDArray[np.uint8] | npt.NDArray[np.uint16]
 
-
-def integers(width: int) -> np.dtype[np.uint8] | np.dtype[np.uint16]:
-    """The type of integers that have so many bits on the wire."""
-    return np.dtype("<u2") if width == 16 else np.dtype(np.uint8)
-
-
-def size(count: int, width: int) -> int:
-    """Bytes that ``count`` integers take.
-
-    >>> size(3, 4), size(3, 16)
-    (2, 6)
-    """
-    return 2 * count if width == 16 else packed_bytes(count, width)
-
-
-def pack(codes: Codes, width: int) -> bytes:
+def pack(codes: Bytes, width: int) -> bytes:
     """The integers as bytes.
 
     >>> pack(np.array([1, 2, 3], np.uint8), 4).hex()
     '2103'
     """
-    return codes.tobytes() if width == 16 else packed(codes.astype(np.uint8, copy=False), width).tobytes()
+    return packed(codes, width).tobytes()
 
 
-def unpack(reader: Reader, count: int, width: int) -> Codes:
+def unpack(reader: Reader, count: int, width: int) -> Bytes:
     """The next ``count`` integers; the padding bits must be 0."""
-    if width == 16:
-        return np.frombuffer(reader.take(2 * count), "<u2").astype(np.uint16)  # and so aligned
     stored = np.frombuffer(reader.take(packed_bytes(count, width)), np.uint8)
     check_padding(stored, count * width)
     return unpacked(stored, width)[:count]

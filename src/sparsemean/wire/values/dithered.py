@@ -11,6 +11,8 @@ import numpy.typing as npt
 from sparsemean._types import Doubles, Floats
 from sparsemean.errors import InvalidInput, MalformedPayload, NonFiniteValues
 from sparsemean.kernels import restore
+from sparsemean.kernels.bit_stream import packed_bytes
+from sparsemean.kernels.restore import Codes
 from sparsemean.payload.noise import Levels
 from sparsemean.sampling import Key, stream_of
 from sparsemean.sampling.plan import LARGEST_SCALE
@@ -20,6 +22,7 @@ from sparsemean.wire.values.dither import LABEL, chunks
 from sparsemean.wire.values.kind import Read, ValueKind
 from sparsemean.wire.values.sixteen import BFLOAT16, bfloat16_above
 
+WIDEST = 16  # bits, of which each code has two bytes; others are packed
 GROUP = 256  # values that share a scale: 1/16 bit of overhead each
 _LARGEST_BITS, _SIGN = 0x7E80, 0x8000  # of bfloat16
 Scalar = TypeVar("Scalar", bound=np.generic)
@@ -34,17 +37,23 @@ def step(scales: Doubles, levels: int) -> Doubles:
     return 2.0 * scales / (levels - 1)
 
 
-def quantised(values: Doubles, steps: Doubles, levels: int, dither: Doubles) -> Doubles:
+def quantised(values: Doubles, steps: Doubles, levels: int, dither: Doubles) -> Codes:
     """c = ⌊x/s + L/2 + D⌋, from 0 to L − 1 wherever |x| ≤ A and |D| < ½.
 
     x/s + L/2 lies in [½, L − ½] and |D| ≤ ½ − 2⁻³³, so the sum keeps a distance of 2⁻³³ from 0 and L. Rounding moves it
     by less than 2⁻⁴³, with 16 bits by less than 2⁻³⁵, so no code has to be clipped; and it moves the sum over a whole
-    number for one of the 2³² values of D at most, which is a bias below 2⁻³² s, less than the rounding of what is decoded to float32.
+    number for one of the 2³² values of D at most, which is a bias below 2⁻³² s, less than the rounding of what is
+    decoded to float32.
 
     >>> quantised(np.array([-1.0, 0.0, 1.0]), np.full(3, 2.0), 2, np.array([-0.25, 0.25, 0.25]))
-    array([0., 1., 1.])
+    array([0, 1, 1], dtype=uint8)
     """
-    return np.floor(values / steps + levels / 2 + dither)
+    codes: Codes = np.floor(values / steps + levels / 2 + dither).astype(_integers(levels))
+    return codes
+
+
+def _integers(levels: int) -> type[np.uint8] | type[np.uint16]:
+    return np.uint8 if levels <= 256 else np.uint16
 
 
 @final
@@ -63,7 +72,7 @@ class Dithered(ValueKind):
 
     def size(self, count: int) -> int:
         """Bytes that ``count`` values take."""
-        return 2 * _groups(count) + bits.size(count, self.bits)
+        return 2 * _groups(count) + (2 * count if self.bits == WIDEST else packed_bytes(count, self.bits))
 
     def pack(self, values: Floats, key: Key) -> bytes:
         """The values as bytes; refuses magnitudes above 2¹²⁶."""
@@ -76,13 +85,13 @@ class Dithered(ValueKind):
         steps = step(_widened(scales), 1 << self.bits)
         nonzero = steps > 0.0
         steps[~nonzero] = 1.0
-        codes = np.empty(values.size, bits.integers(self.bits))
+        codes: Codes = np.empty(values.size, _integers(1 << self.bits))
         for part, uniform in chunks(key, values.size):
             some = values[part].astype(np.float64)
             codes[part] = quantised(some, _each(steps, part), 1 << self.bits, uniform - 0.5)
         if not np.all(nonzero):
             codes *= _each(nonzero, slice(0, values.size))
-        return scales.tobytes() + bits.pack(codes, self.bits)
+        return scales.tobytes() + self._packed(codes)
 
     def unpack(self, reader: Reader, count: int, key: Key) -> tuple[Floats, Levels]:
         """The next ``count`` values, and s²/12 for each: exact, and independent of the values, given the scale."""
@@ -92,7 +101,7 @@ class Dithered(ValueKind):
             raise NonFiniteValues(f"scales must be finite and at most {LARGEST_SCALE:.3g}; check the node's vector")
         if np.any(scales & _SIGN):
             raise MalformedPayload("the scale of a group is negative")
-        codes = bits.unpack(body, count, self.bits)
+        codes = self._unpacked(body, count)
         steps = step(_widened(scales), 1 << self.bits)
         values = np.empty(count, self.dtype)
         restore(stream_of(key, LABEL), codes, steps, GROUP, 1 << self.bits, values)
@@ -102,6 +111,16 @@ class Dithered(ValueKind):
                 raise MalformedPayload("a group of scale 0 has codes other than 0")
             values[zero] = 0.0  # not −0
         return values, Levels(steps * steps / 12.0, GROUP, count)
+
+    def _packed(self, codes: Codes) -> bytes:
+        if self.bits == WIDEST:
+            return codes.astype("<u2", copy=False).tobytes()
+        return bits.pack(codes.astype(np.uint8, copy=False), self.bits)
+
+    def _unpacked(self, body: Reader, count: int) -> Codes:
+        if self.bits == WIDEST:
+            return np.frombuffer(body.take(2 * count), "<u2").astype(np.uint16)  # and so aligned
+        return bits.unpack(body, count, self.bits)
 
     def read(self, reader: Reader, count: int, key: Key) -> Read:
         """The same with a scale that would suit the sender: the median of its own."""
