@@ -60,7 +60,7 @@ class Auto(Encoder):
         (``client.encode(…, reference=…)``).
 
     >>> Auto(bytes=200).options(1000)[0]
-    Option(encoder=RandK(k=1000, shared=False, draw=Balanced(common_scale=None)), values='eden-1')
+    Option(encoder=RandK(k=1000, shared=False, draw=Balanced(common_scale=None)), values='eden-1.0625')
     """
 
     k: Size | None = None

@@ -47,7 +47,6 @@ class Estimator:
         spec = MemorySpec(self._blocks, run.encoder, run.value_kind.dtype, shelf or InMemory(), run.dim)
         self.memory = run.scheme.memory.start(spec)
         self._totals: RoundTotals | None = None
-        self._observes = run.auto
 
     @property
     def totals(self) -> RoundTotals:
@@ -63,13 +62,14 @@ class Estimator:
         self,
         arrivals: Sequence[Arrival],
         sent_before: Callable[[str], Sample | None],
+        observes: bool = False,
         reference: Floats | None = None,
     ) -> None:
         """Add payloads to the totals, and hand them to the memory.
 
         How they are batched changes nothing, to the bit; where nodes have several encoders, nothing but rounding.
-        ``sent_before`` is what a node sent in the last round, where that is to be compared (``repeats``); ``reference``
-        the last mean, where nodes hear it.
+        ``sent_before`` is what a node sent in the last round, where that is to be compared (``repeats``). Where it
+        ``observes``, what is sent is also looked at for ``Auto``, with the ``reference`` that nodes hear.
         """
         totals = self.totals
         batches: dict[tuple[int, int], list[tuple[Arrival, Part, Floats | None]]] = {}
@@ -103,7 +103,8 @@ class Estimator:
             came, sent, rows = zip(*batch, strict=True)
             weights = np.stack([arrival.weight for arrival in came])
             totals.add_samples(weights, sent, rows, self._class_of(choice, slots), self._blend(came), slots)
-        self._observe(arrivals, reference)
+        if observes:
+            self._observe(arrivals, reference)
         self.memory.take(arrivals)
 
     def _by_list(self, arrival: Arrival, payload: Payload) -> bool:
@@ -124,8 +125,6 @@ class Estimator:
         return self.memory.blend([arrival.node for arrival in arrivals])
 
     def _observe(self, arrivals: Sequence[Arrival], reference: Floats | None) -> None:
-        if not self._observes:
-            return
         totals = self.totals
         if not totals.observed.size:
             totals.observed = np.zeros((len(SUMS), len(self._blocks.sizes)))

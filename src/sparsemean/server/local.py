@@ -180,8 +180,8 @@ class LocalRounds(Rounds):
 
     def _fold(self) -> None:
         arrivals = [arrival for node, arrival in self._queue.items() if node in self.roster.accepted]
-        reference = None if self.roster.reference is None else self.roster.reference.mean
-        self.estimator.fold(arrivals, self.roster.sent_before, reference)
+        auto, reference = self._run.auto, self.roster.reference if self._run.auto else None
+        self.estimator.fold(arrivals, self.roster.sent_before, auto, None if reference is None else reference.mean)
         self._empty_queue()
 
     def deal(self, terms: Dealt) -> None:
