@@ -106,9 +106,9 @@ def test_an_abrupt_change_is_answered_in_the_next_round():
 
 def test_every_estimate_is_unbiased_whatever_was_chosen():
     """Over seeds, in rounds with several options: every coordinate's deviation, and all of them together."""
-    vectors = drifting(4, 4, 16, 0.05, 0.6)
+    vectors = drifting(5, 4, 40, 0.05, 0.6)
     seeds, truth = 150, vectors.mean(axis=1)
-    every = [Played(vectors, 70, seed=seed) for seed in range(seeds)]
+    every = [Played(vectors, 75, seed=seed) for seed in range(seeds)]
     assert len({values for played in every for values in played.values}) >= 3
     off = np.array([[estimate.mean for estimate in played.estimates] for played in every]) - truth
     z = off.mean(axis=0) / (off.std(axis=0) / np.sqrt(seeds))

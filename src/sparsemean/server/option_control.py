@@ -25,13 +25,15 @@ WORTH = 0.9
 TRUST, TREND_TRUST = 0.5, 0.3
 """How much the drift that a round shows counts against that of earlier ones, at least; and its trend."""
 FASTEST_TREND = 0.5
+CHANCE = 4.0
+"""Standard deviations by which nodes must have moved more than noise alone makes it seem."""
 FLOAT32_NOISE = 2.0**-50
 """Of its energy: (2⁻²⁴)²/3 on average, up to a factor of 4."""
 WIDEST = 4.0
 """The residual is at most so many times as large, or small, as what drift and noise give."""
-COARSE = 0.1
-"""Values with noise above this part of D hide what a node's own past tells, and are dropped before a share of the
-coordinates is sent: the memory begins anew, with the average over nodes."""
+COARSE, FINER = 0.1, 5.0
+"""Remembered values with noise above this part of D hide what a node's own past tells. Before a share of the
+coordinates is sent with so much less noise, they are dropped: the memory begins anew, with the average over nodes."""
 
 
 @dataclass(frozen=True)
@@ -118,7 +120,8 @@ class OptionControl:
         if of["heard"] > 0.0:
             part = of["values"] / of["heard"]
             common = max(part * (of["from_common"] - of["heard_noise"]), 0.0)
-            self._learn_drift(part * (of["from_own"] - of["heard_noise"]))
+            values = max(float(summary.nodes.max()) * self._run.options[self.option].layout[0].count, 1.0)
+            self._learn_drift(part * of["from_own"], part * of["heard_noise"], values)
         drift = 0.0 if math.isnan(self._drift) else self._drift
         trend = min(max(math.exp(self._trend), FASTEST_TREND), 1.0)
         figures = Figures(int(summary.nodes.max()), correlation, residual, common, drift, trend)
@@ -127,11 +130,13 @@ class OptionControl:
         self._figures = replace(figures, fit=fit)
         self._memory = self._after(clocks, of["noise"])
 
-    def _learn_drift(self, from_own: float) -> None:
-        """From the energy of the differences to what nodes sent last."""
+    def _learn_drift(self, from_own: float, noise: float, values: float) -> None:
+        """From the energy of the differences to what nodes sent last, of which this is noise; of so many values."""
         held = self._memory.together()
         if held.unheard < 1.0:
-            drift = max(from_own - held.noise, 0.0) / max(held.age, 1.0)
+            moved = from_own - noise - held.noise
+            by_chance = CHANCE * math.sqrt(2.0 / values) * (noise + held.noise)
+            drift = (moved if moved > by_chance else 0.0) / max(held.age, 1.0)
             trust = max(TRUST, self._run.options[self.option].shares[0])
             if self._last_drift > 0.0 and drift > 0.0:
                 self._trend += TREND_TRUST * (math.log(drift / self._last_drift) - self._trend)
@@ -182,19 +187,24 @@ class OptionControl:
         """Choose for the next round."""
         if self._figures is None:
             return Decision(False, False)
-        coarse = self._memory.together().noise > COARSE * self._figures.common
-        memory = Coverage() if coarse else self._memory  # what an option would begin with
-        self._promises = [self._promise(self._figures, memory, number) for number in range(len(self._run.options))]
+        numbers = range(len(self._run.options))
+        anew = [self._begins_anew(self._figures, number) for number in numbers]
+        memories = [Coverage() if each else self._memory for each in anew]
+        self._promises = [self._promise(self._figures, memories[number], number) for number in numbers]
         best, before = int(np.argmin(self._promises)), self.option
         if not self._promises[best] < WORTH * self._promises[before]:
             return Decision(False, False)
         self.option = best
-        anew = coarse and self._run.options[best].shares[0] < 1.0
-        self._memory = (
-            Coverage() if anew else Coverage(Held(), self._memory.together())
-        )  # an epoch ends with its option
-        self._based |= anew
-        return Decision(True, anew)
+        # An epoch ends with its option.
+        self._memory = Coverage() if anew[best] else Coverage(Held(), self._memory.together())
+        self._based |= anew[best]
+        return Decision(True, anew[best])
+
+    def _begins_anew(self, figures: Figures, number: int) -> bool:
+        """Whether this option, if it is another than the one that is on, would do better without the memory."""
+        option, noise = self._run.options[number], self._memory.together().noise
+        other = number != self.option and option.shares[0] < 1.0
+        return other and noise > COARSE * figures.common and noise > FINER * self._noise(option)
 
     @property
     def why(self) -> Why:

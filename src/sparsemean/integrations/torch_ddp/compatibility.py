@@ -33,8 +33,7 @@ def check_scheme(scheme: Scheme) -> None:
     >>> check_scheme(named("rand-k", k=0.1, values="qsgd-4"))
     Traceback (most recent call last):
     ...
-    sparsemean.errors.IncompatibleScheme: the DDP hook has no qsgd-4 values, which are there to compare with; use
-    eden-b, such as eden-3
+    sparsemean.errors.IncompatibleScheme: the DDP hook has no qsgd-4 values; use eden-b, such as eden-3, or float32
     """
     if not isinstance(scheme, Scheme):
         raise InvalidInput(f'a State takes a Scheme, such as named("rand-k-spatial-avg", k=0.05), not {scheme!r}')

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, TypeVar, final
+from typing import Any, ClassVar, TypeVar, final
 
 import numpy as np
 import numpy.typing as npt
@@ -52,7 +52,7 @@ def quantised(values: Doubles, steps: Doubles, levels: int, dither: Doubles) -> 
     return codes
 
 
-def _integers(levels: int) -> type[np.uint8] | type[np.uint16]:
+def _integers(levels: int) -> Any:
     return np.uint8 if levels <= 256 else np.uint16
 
 
