@@ -320,3 +320,29 @@ def test_what_does_not_fit_is_refused() -> None:
 def test_a_run_with_it_can_be_written_down() -> None:
     run = sm.Run(sm.Scheme(sm.RandK(2), sm.Spatial("learned"), sm.Hybrid(forget_after=3)), 4)
     assert sm.Run.from_json(run.to_json()) == run
+
+
+def test_begun_anew_it_expects_the_estimate_of_all_nodes_and_hears_each_again() -> None:
+    """What came in the round is dropped with the rest; the coefficient of the average stays as it was fitted."""
+    base, one, everywhere = np.random.default_rng(0).normal(size=6), np.ones(1), np.arange(6)
+    memory, again = (sm.Hybrid().start(MemorySpec(Blocks((6,)), sm.RandK(6), np.dtype("<f4"))) for _ in range(2))
+    for end in (lambda: memory.learn(0, base), lambda: memory.begin_anew(base)):
+        sent = {node: (base + 0.1 * i).astype(np.float32) for i, node in enumerate("ab")}
+        memory.take([Arrival(node, one, Payload((Part(everywhere, values),))) for node, values in sent.items()])
+        end()
+        memory.settle()
+    u = float(np.median(memory.expected("a", everywhere) / base))
+    assert 0.9 < u <= 1.0
+    for node in ("a", "b", "never heard"):
+        np.testing.assert_allclose(memory.expected(node, everywhere), u * base)
+    np.testing.assert_allclose(memory.mean({"a": one, "b": one}), u * base)
+    assert not any(memory.last_heard(node, everywhere)[0].any() for node in "ab")
+    again.restore(memory.state())
+    np.testing.assert_array_equal(again.expected("b", everywhere), memory.expected("b", everywhere))
+    memory.take([Arrival("a", one, Payload((Part(np.array([2]), np.array([9.0], np.float32)),)))])
+    memory.learn(2, base)
+    memory.settle()
+    heard, own, common = memory.last_heard("a", everywhere)
+    assert heard.tolist() == [0, 0, 1, 0, 0, 0]
+    assert own[2] == common[2] == 9.0
+    np.testing.assert_allclose(np.delete(common, 2), np.delete(base, 2))

@@ -1,0 +1,93 @@
+"""Forecasts of options: the first round of each is the formula of its draw, and later ones follow the memory."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import islice
+
+import numpy as np
+import pytest
+
+from sparsemean import theory
+from sparsemean.server.option_forecast import (
+    Coverage,
+    Figures,
+    Held,
+    balanced_errors,
+    epochs_errors,
+    left_by_both,
+    promised,
+)
+
+FIGURES = Figures(nodes=10, correlation=0.5, residual=3.0, common=2.0, drift=0.1, trend=1.0)
+HEARD = Coverage(Held(), Held(1.0, 0.0, 0.5, 2.0))
+
+
+def test_what_is_sent_whole_errs_by_its_noise():
+    assert list(islice(balanced_errors(FIGURES, HEARD, 1.0, 0.25), 3)) == [0.25] * 3
+
+
+@pytest.mark.parametrize("p", [0.05, 0.1, 0.25, 0.8])
+def test_a_balanced_round_errs_as_the_formula_says(p):
+    residual = left_by_both(2.0, 0.5 + 0.1 * 2.0)
+    assert FIGURES.unexplained_in(HEARD) == pytest.approx(residual)
+    r1, ratio = 100 * residual, 0.5 * 9
+    sampled = theory.spatial_mse(r1, ratio * r1, 10, p, ratio, slots=10)
+    noisy = theory.spatial_mse(100.0, 0.0, 10, p, ratio, slots=10) + 1.0
+    assert next(balanced_errors(FIGURES, HEARD, p, 0.25)) == pytest.approx(sampled + 0.25 * noisy, rel=1e-9)
+
+
+def test_an_epoch_begins_with_the_plain_mean_of_a_balanced_round_and_goes_on_by_classes():
+    p, noise = 0.25, 0.01
+    errors = epochs_errors(FIGURES, HEARD, p, noise, on=False)
+    residual = FIGURES.unexplained_in(HEARD)
+    first = theory.spatial_mse(100 * residual, 4.5 * 100 * residual, 10, p, "one", slots=10)
+    assert next(errors) == pytest.approx(first + noise / p, rel=1e-9)
+    of_u, of_s = left_by_both(2.0, 0.5 + 0.1 * 3.0), left_by_both(2.0, noise + 0.1)
+    ratio = np.sqrt(of_u / of_s)
+    pi_s = p / (ratio * 0.75 + 0.25)
+    pi_u = ratio * pi_s
+    later = 0.75 * ((1 / pi_u - 1) * of_u + noise / pi_u) + 0.25 * ((1 / pi_s - 1) * of_s + noise / pi_s)
+    assert next(errors) == pytest.approx(later, rel=1e-9)
+
+
+def test_coverage_is_that_of_coordinates_sent_at_random():
+    """Against coordinates one by one: which were heard, with which noise and how long ago."""
+    rng, dim, p = np.random.default_rng(0), 200_000, 0.2
+    heard, noise, age = np.zeros(dim, bool), np.zeros(dim), np.zeros(dim)
+    memory = Coverage()
+    for t in range(6):
+        sent = rng.random(dim) < p
+        heard |= sent
+        age, noise = np.where(sent, 1.0, age + 1.0), np.where(sent, float(t), noise)
+        memory = memory.uniform(p, float(t))
+        held = memory.together()
+        assert held.unheard == pytest.approx(1 - heard.mean(), abs=0.01)
+        assert held.noise == pytest.approx(noise[heard].mean(), abs=0.05)
+        assert held.age == pytest.approx(age[heard].mean(), abs=0.05)
+
+
+def test_after_a_whole_epoch_everything_is_heard_once():
+    memory, p, rounds = Coverage().first(0.25, 0.1), 0.25, 1
+    while memory.u.part > 1e-9:
+        share = p / (10 * memory.u.part + memory.s.part)
+        memory = memory.later(1.0 if 4 * memory.u.part <= p else min(10 * share, 1.0), share, 0.1)
+        rounds += 1
+    assert rounds <= 8
+    assert memory.together().unheard == 0.0
+    assert memory.together().noise == pytest.approx(0.1)
+
+
+def test_vectors_at_rest_promise_less_than_vectors_that_move_and_the_more_the_finer():
+    rest, moves = replace(FIGURES, drift=0.0), replace(FIGURES, drift=2.0)
+    fine, coarse = (
+        [promised(epochs_errors(each, Coverage(), p, noise, on=False)) for each in (rest, moves)]
+        for p, noise in ((0.125, 1e-6), (0.5, 0.1))
+    )
+    assert fine[0] < 0.1 * coarse[0]
+    assert coarse[1] < fine[1]
+
+
+def test_a_drift_that_becomes_less_is_expected_to():
+    steady, slower = (promised(balanced_errors(replace(FIGURES, trend=t), HEARD, 0.2, 1e-6)) for t in (1.0, 0.5))
+    assert slower < steady
