@@ -31,7 +31,7 @@ def test_the_first_round_sends_all_coordinates_where_a_bit_each_fits():
     assert [counts(sm.Run(sm.named("auto", bytes=room), 8192))[0] for room in (64 + 1024 + 8, 2000)] == [8192, 8192]
     below = sm.Run(sm.named("auto", bytes=600), 8192)
     assert max(counts(below)) < 8192
-    assert below.options[0].scheme.values == "eden-4"
+    assert below.options[0].scheme.values == "eden-1"
 
 
 def test_a_budget_for_whole_float32_vectors_gives_them():

@@ -120,11 +120,8 @@ def _options(auto: Auto, dim: int) -> tuple[Option, ...]:
 
 
 def _first(options: list[Option], dim: int) -> Option:
-    """What is safe with any vectors: all coordinates with the most bits; or else about four bits each."""
-    whole_vectors = [each for each in options if each.encoder.layout(dim)[0].count == dim]
-    if whole_vectors:
-        return max(whole_vectors, key=lambda each: value_kind(each.values).size(dim))
-    return min(options, key=lambda each: abs(value_kind(each.values).size(1024) - 512))
+    """What errs least where nothing is known and nodes are not alike: the most coordinates, with the most bits."""
+    return max(options, key=lambda each: (each.encoder.layout(dim)[0].count, value_kind(each.values).size(dim)))
 
 
 def _sizes(dim: int, room: int) -> Iterator[tuple[int, str]]:

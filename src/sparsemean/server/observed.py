@@ -12,12 +12,13 @@ VALUES = 1 << 18
 """Where so many values of a round were looked at, the others are not."""
 SUMS = (
     *("squares", "relative", "peak", "relative_peak", "noise"),
-    *("values", "heard", "from_own", "from_common", "heard_noise", "nodes"),
+    *("values", "heard", "from_own", "from_average", "heard_noise", "from_others", "unheard_noise", "nodes"),
 )
 """Rows of ``Summary.observed``. All but the last are weighted by w²/π, π being the probability of the coordinate, so
 that they stand for whole vectors: Σx², Σ(x − r)², r being the reference; the same with the node's largest x² and
 (x − r)² in place of each; the variance of their noise; the number of values; and where the node was heard before, the
-number, Σ(x − B)², Σ(x − c)² of a hybrid memory's B and c, and the noise again. Last, how many nodes were looked at."""
+number, Σ(x − B)², Σ(x − c)² of a hybrid memory's B and c, and the noise again; where it was not, Σ(x − c)² and the
+noise: there c is an average over other nodes alone. Last, how many nodes were looked at."""
 
 
 @np.errstate(over="ignore", invalid="ignore")  # as in totals: squares of absurd values may overflow
@@ -34,7 +35,9 @@ def observed(arrival: Arrival, memory: MemoryState, blocks: Blocks, reference: F
         noise = np.broadcast_to(np.asarray(part.noise, np.float64), x.shape)
         heard, own, common = memory.last_heard(arrival.node, at)
         levels = squares, relative, squares.max(), relative.max(), noise
-        each = (*levels, 1.0, heard, heard * (x - own) ** 2, heard * (x - common) ** 2, heard * noise)
+        from_common, unheard = (x - common) ** 2, 1.0 - heard
+        of_heard = heard, heard * (x - own) ** 2, heard * from_common, heard * noise
+        each = (*levels, 1.0, *of_heard, unheard * from_common, unheard * noise)
         found[:-1] += [blocks.sums_at(at, np.broadcast_to(weight * one, at.shape)) for one in each]
     found[-1] = arrival.weight > 0
     return found

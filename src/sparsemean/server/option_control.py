@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +16,7 @@ from sparsemean.decoding.summary import Summary
 from sparsemean.run import Run
 from sparsemean.sampling import Clock
 from sparsemean.server.observed import SUMS
-from sparsemean.server.option_forecast import Coverage, Figures, Held, balanced_errors, epochs_errors, promised
+from sparsemean.server.option_forecast import HORIZON, Coverage, Figures, Held, balanced_errors, epochs_errors, promised
 from sparsemean.state_tree import Tree, array_in, branch
 from sparsemean.wire.values.dithered import Dithered
 from sparsemean.wire.values.eden import Eden
@@ -29,8 +30,11 @@ CHANCE = 4.0
 """Standard deviations by which nodes must have moved more than noise alone makes it seem."""
 FLOAT32_NOISE = 2.0**-50
 """Of its energy: (2⁻²⁴)²/3 on average, up to a factor of 4."""
-WIDEST = 4.0
-"""The residual is at most so many times as large, or small, as what drift and noise give."""
+LEAST_FIT, TINY = 0.25, 1e-12
+"""The residual is taken as at least so much of what drift and noise give, and that as at least this part of all."""
+FEW = 0.01
+SPIKE = 4.0
+"""An option is not taken if the coming round alone would err by so many times what another one would."""
 COARSE, FINER = 0.1, 5.0
 """Remembered values with noise above this part of D hide what a node's own past tells. Before a share of the
 coordinates is sent with so much less noise, they are dropped: the memory begins anew, with the average over nodes."""
@@ -116,19 +120,34 @@ class OptionControl:
             return
         energies = [max(of[name] - of["noise"], 0.0) for name in ("squares", "relative")]
         self._levels = np.array([energies, [of["peak"], of["relative_peak"]]]).T
-        common = residual if self._based else math.nan
+        nodes = int(summary.nodes.max())
+        common = self._common(of, nodes, energies[0])
         if of["heard"] > 0.0:
             part = of["values"] / of["heard"]
-            common = max(part * (of["from_common"] - of["heard_noise"]), 0.0)
-            values = max(float(summary.nodes.max()) * self._run.options[self.option].layout[0].count, 1.0)
+            values = float(nodes * self._run.options[self.option].layout[0].count)
             self._learn_drift(part * of["from_own"], part * of["heard_noise"], values)
         drift = 0.0 if math.isnan(self._drift) else self._drift
         trend = min(max(math.exp(self._trend), FASTEST_TREND), 1.0)
-        figures = Figures(int(summary.nodes.max()), correlation, residual, common, drift, trend)
-        expected = figures.unexplained_in(self._memory)
-        fit = min(max(residual / expected, 1.0 / WIDEST), WIDEST) if expected > 0.0 else 1.0
-        self._figures = replace(figures, fit=fit)
+        figures = Figures(nodes, correlation, residual, common, drift, trend)
+        # Nodes that were absent, or are new, were heard at fewer coordinates than the rounds tell.
+        self._memory = self._memory.unheard_by(1.0 - of["heard"] / of["values"])
+        expected = max(figures.unexplained_in(self._memory), TINY * energies[0])
+        self._figures = replace(figures, fit=max(residual / expected, LEAST_FIT) if expected > 0.0 else 1.0)
         self._memory = self._after(clocks, of["noise"])
+
+    def _common(self, of: dict[str, float], nodes: int, energy: float) -> float:
+        """D: from coordinates at which a node was not heard; else of all, of whose average it has a part itself.
+
+        NaN where nothing is known of any node.
+        """
+        unheard = of["values"] - of["heard"]
+        if not self._based and of["heard"] <= 0.0:
+            return math.nan
+        if unheard > FEW * of["values"]:
+            return max(of["values"] / unheard * (of["from_others"] - of["unheard_noise"]), 0.0)
+        own = nodes / (nodes - 1.0) if nodes > 1 else math.inf
+        apart = of["values"] / of["heard"] * max(of["from_average"] - of["heard_noise"], 0.0)
+        return min(apart * own * own, energy) if nodes > 1 else energy
 
     def _learn_drift(self, from_own: float, noise: float, values: float) -> None:
         """From the energy of the differences to what nodes sent last, of which this is noise; of so many values."""
@@ -158,7 +177,8 @@ class OptionControl:
             each.now if each.now is not None and not math.isnan(each.now) else each.before or 0.0 for each in beliefs
         ]
         pairs = float((shares @ summary.class_squares * per_weight) @ np.array(told))  # beliefs go by values with noise
-        return energy, min(max(pairs / energy, -1.0), 1.0) if energy > 0 else 0.0
+        certain = 1.0 - 2.0 / math.sqrt(max(float(summary.nodes.max()) * now.layout[0].count, 4.0))
+        return energy, min(max(pairs / energy, -1.0), certain) if energy > 0 else 0.0
 
     def _after(self, clocks: Sequence[Clock], noise: float) -> Coverage:
         """The memory after the round, whose values had this noise."""
@@ -190,7 +210,9 @@ class OptionControl:
         numbers = range(len(self._run.options))
         anew = [self._begins_anew(self._figures, number) for number in numbers]
         memories = [Coverage() if each else self._memory for each in anew]
-        self._promises = [self._promise(self._figures, memories[number], number) for number in numbers]
+        errors = [list(islice(self._errors(self._figures, memories[number], number), HORIZON)) for number in numbers]
+        bearable = SPIKE * min(each[0] for each in errors)
+        self._promises = [promised(each) if each[0] <= bearable else math.inf for each in errors]
         best, before = int(np.argmin(self._promises)), self.option
         if not self._promises[best] < WORTH * self._promises[before]:
             return Decision(False, False)
@@ -218,12 +240,13 @@ class OptionControl:
         told = float(self._levels[0, 0]), found.residual, found.correlation, found.drift
         return Why(*chosen, self._promises[self.option], ranked, found.nodes, *told)
 
-    def _promise(self, figures: Figures, memory: Coverage, number: int) -> float:
+    def _errors(self, figures: Figures, memory: Coverage, number: int) -> Iterator[float]:
+        """Of the coming rounds, if they have this option."""
         option = self._run.options[number]
         p, noise = option.shares[0], self._noise(option)
         if option.epochs is None:
-            return promised(balanced_errors(figures, memory, p, noise))
-        return promised(epochs_errors(figures, memory, p, noise, on=number == self.option and memory.u.part > 0.0))
+            return balanced_errors(figures, memory, p, noise)
+        return epochs_errors(figures, memory, p, noise, on=number == self.option and memory.u.part > 0.0)
 
     def state(self) -> Tree:
         """All of it."""

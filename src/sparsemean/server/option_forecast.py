@@ -11,7 +11,7 @@ noise ν. All of these are energies of whole vectors, Σ w²‖·‖²/W², so t
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
@@ -79,6 +79,13 @@ class Coverage(NamedTuple):
     def together(self) -> Held:
         """All coordinates as one class."""
         return self.u.beside(self.s)
+
+    def unheard_by(self, least: float) -> Coverage:
+        """The same where so much of all is unheard, at least."""
+        missing = max(least - self.together().unheard, 0.0)
+        if missing <= 0.0:
+            return self
+        return Coverage(*(each._replace(unheard=min(each.unheard + missing, 1.0)) for each in self))
 
     def uniform(self, p: float, noise: float, step: float = 1.0) -> Coverage:
         """A round later, in which a share of all was sent."""
@@ -152,9 +159,9 @@ def _factors(n: int, p: float, correlation: float) -> tuple[float, float]:
     return alone, theory.spatial_mse(float(n * n), ratio * n * n, n, p, ratio, slots=n)
 
 
-def promised(errors: Iterator[float]) -> float:
+def promised(errors: Sequence[float]) -> float:
     """The geometric mean of the errors of the coming rounds."""
-    return math.exp(sum(math.log(max(next(errors), NOTHING)) for _ in range(HORIZON)) / HORIZON)
+    return math.exp(sum(math.log(max(error, NOTHING)) for error in errors) / len(errors))
 
 
 def balanced_errors(figures: Figures, memory: Coverage, p: float, noise: float) -> Iterator[float]:
