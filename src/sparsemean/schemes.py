@@ -83,6 +83,11 @@ class Scheme:
         for member, kind in ((self.encoder, Encoder), (self.decoder, Decoder), (self.memory, Memory)):
             if not isinstance(member, kind):
                 raise InvalidInput(f"a Scheme takes a {kind.__name__} here, not {member!r}")
+        if any(isinstance(inner, Auto) for inner in vars(self.encoder).values()):
+            raise IncompatibleScheme(
+                f'{self.encoder!r} wraps Auto, whose nodes encode as plans say; use Auto alone, with node="broadcast" '
+                "where nodes hear the last mean"
+            )
         if isinstance(self.encoder, Auto) and self.values != "float32":
             raise IncompatibleScheme("Auto chooses how values travel as well; leave out values=")
         sends, remembers = self.encoder.facts, self.memory.facts
@@ -235,7 +240,7 @@ def named(
         near = difflib.get_close_matches(str(name), known, n=1)
         hint = f"did you mean {near[0]!r}?" if near else f"known are: {', '.join(known)}"
         raise InvalidInput(f"there is no scheme named {name!r}; {hint}")
-    if k is None and name not in SIZELESS and "bytes" not in options:
+    if k is None and name not in (AUTO, *SIZELESS):
         raise InvalidInput(f"{name} needs k: a count such as 50, or a share such as 0.1")
     takes = [f"{option}=" for option in inspect.signature(make).parameters if option not in ("k", "values")]
     for option in options:

@@ -322,7 +322,7 @@ def test_a_run_with_it_can_be_written_down() -> None:
     assert sm.Run.from_json(run.to_json()) == run
 
 
-def test_begun_anew_it_expects_the_estimate_of_all_nodes_and_hears_each_again() -> None:
+def test_begun_anew_it_expects_the_estimate_of_all_nodes_and_hears_each_again():
     """What came in the round is dropped with the rest; the coefficient of the average stays as it was fitted."""
     base, one, everywhere = np.random.default_rng(0).normal(size=6), np.ones(1), np.arange(6)
     memory, again = (sm.Hybrid().start(MemorySpec(Blocks((6,)), sm.RandK(6), np.dtype("<f4"))) for _ in range(2))

@@ -15,7 +15,6 @@ from sparsemean.server.option_forecast import (
     Held,
     balanced_errors,
     epochs_errors,
-    left_by_both,
     promised,
 )
 
@@ -29,7 +28,8 @@ def test_what_is_sent_whole_errs_by_its_noise():
 
 @pytest.mark.parametrize("p", [0.05, 0.1, 0.25, 0.8])
 def test_a_balanced_round_errs_as_the_formula_says(p):
-    residual = left_by_both(2.0, 0.5 + 0.1 * 2.0)
+    q = 0.5 + 0.1 * 2.0
+    residual = 2.0 * q / (2.0 + q)  # of two predictions that err independently by D and q
     assert FIGURES.unexplained_in(HEARD) == pytest.approx(residual)
     r1, ratio = 100 * residual, 0.5 * 9
     sampled = theory.spatial_mse(r1, ratio * r1, 10, p, ratio, slots=10)
@@ -43,7 +43,9 @@ def test_an_epoch_begins_with_the_plain_mean_of_a_balanced_round_and_goes_on_by_
     residual = FIGURES.unexplained_in(HEARD)
     first = theory.spatial_mse(100 * residual, 4.5 * 100 * residual, 10, p, "one", slots=10)
     assert next(errors) == pytest.approx(first + noise / p, rel=1e-9)
-    of_u, of_s = left_by_both(2.0, 0.5 + 0.1 * 3.0), left_by_both(2.0, noise + 0.1)
+    q_u, q_s = 0.5 + 0.1 * 3.0, noise + 0.1
+    g = 2.0 / (2.0 + 0.75 * q_u + 0.25 * q_s)
+    of_u, of_s = ((1 - g) ** 2 * 2.0 + g**2 * q for q in (q_u, q_s))
     ratio = np.sqrt(of_u / of_s)
     pi_s = p / (ratio * 0.75 + 0.25)
     pi_u = ratio * pi_s

@@ -123,7 +123,8 @@ class Client:
     def _reference(self, reference: npt.ArrayLike) -> Floats:
         if not self.run.relative:
             raise InvalidInput(
-                f"{self.encoder!r} sends vectors as they are; encode without reference=, or use Relative"
+                f"{self.encoder!r} sends vectors as they are; encode without reference=, or use "
+                + ('node="broadcast"' if self.run.auto else "Relative")
             )
         try:
             return vector_of(reference, self.run.dim).astype(np.float32)

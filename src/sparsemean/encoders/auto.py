@@ -107,8 +107,8 @@ def _options(auto: Auto, dim: int) -> tuple[Option, ...]:
     sizes = list(_sizes(dim, room))
     if not sizes:
         raise InvalidInput(
-            f"a payload has at least {frame.HEADER_BYTES + 1} bytes, of which {frame.HEADER_BYTES} are the header, got "
-            f"a budget of {room}; allow more"
+            f"a payload has at least {_bytes(1, dim, _eden(SIXTEENTHS))} bytes, of which {frame.HEADER_BYTES} are the "
+            f"header, got a budget of {room}; allow more"
         )
     draws: tuple[Draw, ...] = (Balanced(), Epochs())
     plain = [Option(RandK(k, draw=draw), values) for k, values in sizes for draw in draws[: 1 if k == dim else None]]

@@ -109,7 +109,8 @@ class _Both(MemoryState):
     def last_heard(self, node: str, coordinates: Ints) -> tuple[Doubles, Doubles, Doubles]:
         known = self._known(node)
         if known is None:
-            return super().last_heard(node, coordinates)
+            nothing = np.zeros(coordinates.size)
+            return nothing, nothing, self._common[coordinates]
         heard = known.heard[coordinates].astype(np.float64)
         return heard, known.last[coordinates].astype(np.float64), self._common[coordinates]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import NamedTuple
@@ -49,9 +49,10 @@ class Why:
     encoder, values : str
         What nodes encode with.
     expected : float
-        The error that it promises; NaN before the first round has ended.
+        The error that it promises, as the geometric mean of the coming 16 rounds; NaN before the first has ended, as
+        all figures are.
     others : tuple of (str, float)
-        All options with what they promise, the best first.
+        All options with what they promise, the best first; infinite where the coming round alone would err by too much.
     nodes : int
         How many nodes came in the last round.
     energy : float
@@ -76,12 +77,13 @@ class Why:
 
     def __str__(self) -> str:
         if math.isnan(self.expected):
-            return f"{self.values} values by {self.encoder}: the first round, which is safe with any vectors"
-        best = "; ".join(f"{name} {error:.3g}" for name, error in self.others[:4])
+            return f"{self.values} values by {self.encoder}: the first round, before anything is known"
+        best = "; ".join(f"{name} {error:.3g}" for name, error in self.others[1:4])
         return (
-            f"{self.values} values by {self.encoder}, which promises a squared error of {self.expected:.3g}. Of "
+            f"{self.values} values by {self.encoder}, which promises a squared error of {self.expected:.3g}, the "
+            f"geometric mean of the coming {HORIZON} rounds. Of "
             f"{self.nodes} nodes with an energy of {self.energy:.3g}, the memory leaves {self.residual:.3g}; nodes "
-            f"correlate by {self.correlation:.2f}, and change by {self.drift:.3g} a round. The best: {best}"
+            f"correlate by {self.correlation:.2f}, and change by {self.drift:.3g} a round. Next best: {best}"
         )
 
 
@@ -209,9 +211,12 @@ class OptionControl:
             return Decision(False, False)
         numbers = range(len(self._run.options))
         anew = [self._begins_anew(self._figures, number) for number in numbers]
-        memories = [Coverage() if each else self._memory for each in anew]
-        errors = [list(islice(self._errors(self._figures, memories[number], number), HORIZON)) for number in numbers]
+        errors = [self._errors(self._figures, self._memory, number) for number in numbers]
         bearable = SPIKE * min(each[0] for each in errors)
+        for number in numbers:
+            afresh = self._errors(self._figures, Coverage(), number) if anew[number] else errors[number]
+            anew[number] &= afresh[0] <= bearable and promised(afresh) < promised(errors[number])
+            errors[number] = afresh if anew[number] else errors[number]
         self._promises = [promised(each) if each[0] <= bearable else math.inf for each in errors]
         best, before = int(np.argmin(self._promises)), self.option
         if not self._promises[best] < WORTH * self._promises[before]:
@@ -240,13 +245,14 @@ class OptionControl:
         told = float(self._levels[0, 0]), found.residual, found.correlation, found.drift
         return Why(*chosen, self._promises[self.option], ranked, found.nodes, *told)
 
-    def _errors(self, figures: Figures, memory: Coverage, number: int) -> Iterator[float]:
+    def _errors(self, figures: Figures, memory: Coverage, number: int) -> list[float]:
         """Of the coming rounds, if they have this option."""
         option = self._run.options[number]
         p, noise = option.shares[0], self._noise(option)
         if option.epochs is None:
-            return balanced_errors(figures, memory, p, noise)
-        return epochs_errors(figures, memory, p, noise, on=number == self.option and memory.u.part > 0.0)
+            return list(islice(balanced_errors(figures, memory, p, noise), HORIZON))
+        on = number == self.option and memory.u.part > 0.0
+        return list(islice(epochs_errors(figures, memory, p, noise, on), HORIZON))
 
     def state(self) -> Tree:
         """All of it."""

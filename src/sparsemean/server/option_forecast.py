@@ -2,10 +2,11 @@
 
 Every coordinate that the memory holds has an age, the rounds since it was last sent, and the noise of the value kind by
 which it was sent. The energy of what a node's own past leaves unexplained is taken as q = N + δA, with the noise N, the
-mean age A and the drift δ; that of what the average over nodes leaves as D. With both the memory errs by Dq/(D + q);
-where a node was not heard, by D. An option that sends a share p of the coordinates with noise ν has the error
-(a₁ + a₂ρ)R + (a₁ + 1)ν, R being the residual (``theory.spatial_mse``), and leaves the share p of age 1 and with the
-noise ν. All of these are energies of whole vectors, Σ w²‖·‖²/W², so that sending everything has the error ν.
+mean age A and the drift δ; that of what the average over nodes leaves as D. A memory that goes by a node's own past
+with the factor g errs by (1 − g)²D + g²q; where a node was not heard, by D. An option that sends a share p of the
+coordinates with noise ν has the error (a₁ + a₂ρ)R + (a₁ + 1)ν, R being the residual (``theory.spatial_mse``), and
+leaves the share p of age 1 and with the noise ν. All of these are energies of whole vectors, Σ w²‖·‖²/W², so that
+sending everything has the error ν.
 """
 
 from __future__ import annotations
@@ -130,25 +131,25 @@ class Figures:
     trend: float
     fit: float = 1.0
 
-    def unexplained(self, held: Held) -> float:
-        """R, if all coordinates were held so."""
+    def own_part(self, memory: Coverage) -> float:
+        """g: how far a memory goes by nodes' own past; one number for all coordinates, D/(D + q) of their average q."""
+        q = self._own(memory.together())
+        return self.common / (self.common + q) if q > 0.0 else 1.0
+
+    def _own(self, held: Held) -> float:
+        return held.noise + self.drift * held.age
+
+    def unexplained(self, held: Held, own_part: float) -> float:
+        """R, if all coordinates were held so: (1 − g)²D + g²q where they are heard, D where not."""
         if math.isnan(self.common):
             return self.residual
-        heard = left_by_both(self.common, held.noise + self.drift * held.age)
+        heard = (1.0 - own_part) ** 2 * self.common + own_part**2 * self._own(held)
         return self.fit * ((1.0 - held.unheard) * heard + held.unheard * self.common)
 
     def unexplained_in(self, memory: Coverage) -> float:
         """R of both classes together."""
-        return sum(held.part * self.unexplained(held) for held in memory if held.part > 0.0)
-
-
-def left_by_both(common: float, own: float) -> float:
-    """Dq/(D + q), what is left where two predictions err independently by D and q.
-
-    >>> left_by_both(1.0, 3.0), left_by_both(2.0, 0.0)
-    (0.75, 0.0)
-    """
-    return common * own / (common + own) if own > 0.0 else 0.0
+        own_part = self.own_part(memory)
+        return sum(held.part * self.unexplained(held, own_part) for held in memory if held.part > 0.0)
 
 
 @lru_cache(maxsize=4096)
@@ -184,7 +185,8 @@ def epochs_errors(figures: Figures, memory: Coverage, p: float, noise: float, on
             yield together * figures.unexplained_in(memory) + noise / p
             memory, first, step = memory.first(p, noise, step), False, step * figures.trend
             continue
-        (u, s), of_u, of_s = memory, figures.unexplained(memory.u), figures.unexplained(memory.s)
+        (u, s), own_part = memory, figures.own_part(memory)
+        of_u, of_s = figures.unexplained(u, own_part), figures.unexplained(s, own_part)
         ratio = min(max(math.sqrt(of_u / of_s), 1.0), LARGEST_RATIO) if of_s > 0.0 else LARGEST_RATIO
         pi_s = p / (ratio * u.part + s.part)
         pi_u = 1.0 if 4.0 * u.part <= p else min(ratio * pi_s, 1.0)
