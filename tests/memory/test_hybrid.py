@@ -326,10 +326,13 @@ def test_begun_anew_it_expects_the_estimate_of_all_nodes_and_hears_each_again():
     """What came in the round is dropped with the rest; the coefficient of the average stays as it was fitted."""
     base, one, everywhere = np.random.default_rng(0).normal(size=6), np.ones(1), np.arange(6)
     memory, again = (sm.Hybrid().start(MemorySpec(Blocks((6,)), sm.RandK(6), np.dtype("<f4"))) for _ in range(2))
-    for end in (lambda: memory.learn(0, base), lambda: memory.begin_anew(base)):
+    for anew in (False, True):
         sent = {node: (base + 0.1 * i).astype(np.float32) for i, node in enumerate("ab")}
         memory.take([Arrival(node, one, Payload((Part(everywhere, values),))) for node, values in sent.items()])
-        end()
+        if anew:
+            memory.begin_anew(base)
+        else:
+            memory.learn(0, base)
         memory.settle()
     u = float(np.median(memory.expected("a", everywhere) / base))
     assert 0.9 < u <= 1.0
