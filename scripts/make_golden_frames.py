@@ -132,6 +132,10 @@ def cases() -> dict[str, Case]:
         sm.Run(sm.Scheme(sm.Difference(balanced), memory=sm.Offset()), DIM, SEED, nodes=SLOTS),
         [vector(round) for round in range(ROUND - 2, ROUND + 1)],
     )
+    made["remembered-eden-1.5"] = Case(
+        sm.Run(sm.Scheme(sm.Remembered(sm.Identity()), memory=sm.Hybrid(), values="eden-1.5"), 600, SEED),
+        [repeated(round, 600) for round in range(ROUND - 2, ROUND + 1)],
+    )
     made["rand-k-balanced-one-of"] = Case(
         sm.Run(sm.named("rand-k-balanced", k=(2 * K, K)), DIM, SEED, nodes=SLOTS), [vector(ROUND)]
     )

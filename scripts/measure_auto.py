@@ -1,6 +1,6 @@
 """Auto beside the best fixed scheme, at equal bytes, on tasks of several kinds.
 
-    python scripts/measure_auto.py [--tasks 'weather;rest'] [--bits 1,3.2] [--node broadcast] [--seeds 1] [--data DIR]
+    python scripts/measure_auto.py [--tasks 'weather;rest'] [--bits 1,3.2] [--node stateful] [--seeds 1] [--data DIR]
 
 For each task and number of bits a coordinate, every fixed scheme that nodes of that kind could run is played with the
 same bytes. Printed are the geometric means, over seeds and over all rounds but the first and over the last three, of
@@ -115,6 +115,8 @@ def fixed(dim: int, room: int, node: str) -> dict[str, sm.Scheme]:
     whole = sm.Scheme(sm.Identity(), values=values)
     if sm.Run(whole, dim).payload_bytes <= room:
         found[f"identity {values}"] = whole
+        if node == "stateful":
+            found[f"difference {values}"] = sm.Scheme(sm.Difference(sm.Identity()), memory=sm.Offset(), values=values)
         if node == "broadcast":
             found[f"relative identity {values}"] = sm.Scheme(sm.Relative(sm.Identity()), values=values)
     for name in NAMES:
@@ -144,7 +146,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tasks")
     parser.add_argument("--bits", default="1,3.2")
-    parser.add_argument("--node", default="stateless", choices=("stateless", "broadcast"))
+    parser.add_argument("--node", default="stateless", choices=("stateless", "broadcast", "stateful"))
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--data", type=Path)
     given = parser.parse_args()

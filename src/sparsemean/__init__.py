@@ -20,6 +20,7 @@ from sparsemean.encoders import (
     Wangni,
 )
 from sparsemean.encoders import Relative as Relative
+from sparsemean.encoders import Remembered as Remembered
 from sparsemean.encoders import Sign as Sign
 from sparsemean.errors import BrokenServer as BrokenServer  # not in __all__, whose names are fixed
 from sparsemean.errors import (

@@ -122,6 +122,13 @@ class Scheme:
             )
         if sends.offset != remembers.adds_offset:
             raise IncompatibleScheme("Difference and the Offset memory go together: use both or neither")
+        if sends.remembered and not remembers.recalls:
+            raise IncompatibleScheme(
+                f"{self.encoder!r} needs a memory that holds what each node sent last, and forgets none of it; use "
+                "memory=Hybrid()"
+            )
+        if sends.remembered and self.values == "float64":
+            raise IncompatibleScheme("Remembered nodes keep float32, so float64 values are lost on them; use float32")
         if sends.skips and not (remembers.per_node and remembers.verbatim and not remembers.forgets):
             raise IncompatibleScheme("Lazy needs a memory that keeps what each node last sent; use memory=PerNode()")
 
@@ -133,7 +140,7 @@ class Scheme:
     @property
     def node_state(self) -> bool:
         """Whether a node has to remember something from round to round."""
-        return isinstance(self.encoder, Stateful)
+        return isinstance(self.encoder, Stateful) or self.encoder.facts.in_step
 
 
 INDEPENDENT = Independent()

@@ -8,6 +8,7 @@ import pytest
 import sparsemean as sm
 from sparsemean import codec
 from sparsemean.sampling import Plan
+from sparsemean.server.local import LocalRounds
 from sparsemean.server.option_control import Why
 from sparsemean.simulation import play_round
 
@@ -104,11 +105,12 @@ def test_an_abrupt_change_is_answered_in_the_next_round():
     assert played.errors[18] < 4 * whole[0]  # where a new epoch begins with the little that is known
 
 
-def test_every_estimate_is_unbiased_whatever_was_chosen():
+@pytest.mark.parametrize("node", ["stateless", "stateful"])
+def test_every_estimate_is_unbiased_whatever_was_chosen(node):
     """Over seeds, in rounds with several options: every coordinate's deviation, and all of them together."""
     vectors = drifting(5, 4, 40, 0.05, 0.6)
     seeds, truth = 150, vectors.mean(axis=1)
-    every = [Played(vectors, 75, seed=seed) for seed in range(seeds)]
+    every = [Played(vectors, 75, node, seed=seed) for seed in range(seeds)]
     assert len({values for played in every for values in played.values}) >= 3
     off = np.array([[estimate.mean for estimate in played.estimates] for played in every]) - truth
     z = off.mean(axis=0) / (off.std(axis=0) / np.sqrt(seeds))
@@ -157,12 +159,13 @@ def test_payloads_keep_the_budget_and_follow_the_plan_alone():
     assert server.accept(client.node, blob) == server.accept(client.node, blob)
 
 
-@pytest.mark.parametrize("node", ["stateless", "broadcast"])
+@pytest.mark.parametrize("node", ["stateless", "broadcast", "stateful"])
 def test_a_journal_goes_on_to_the_bit(tmp_path, node):
     """Reopened after every round, with a round open: the same choices, estimates and digests as without."""
     vectors = drifting(12, 5, 200, 0.02, 0.5)
     whole = Played(vectors, 100, node)
     run, estimates = whole.run, []
+    nodes_kept = {client.node: sm.Client(run, client.node) for client in whole.clients if node == "stateful"}
     seen: list[str] = []
     for t, batch in enumerate(vectors):
         with sm.Server(run, journal=tmp_path / "j") as server:
@@ -170,7 +173,8 @@ def test_a_journal_goes_on_to_the_bit(tmp_path, node):
             nodes = [client.node for client in whole.clients]
             plans, seen = server.plans(nodes), [*seen, why(server).values]
             blobs = {
-                n: sm.Client(run, n).encode(x, t, plans[n], server.reference) for n, x in zip(nodes, batch, strict=True)
+                n: (nodes_kept.get(n) or sm.Client(run, n)).encode(x, t, plans[n], server.reference)
+                for n, x in zip(nodes, batch, strict=True)
             }
             for each in nodes[:2]:
                 server.accept(each, blobs[each])
@@ -178,7 +182,9 @@ def test_a_journal_goes_on_to_the_bit(tmp_path, node):
         with sm.Server(run, journal=tmp_path / "j") as server:
             assert (server.digest(), server.plans(nodes), why(server).values) == (digest, plans, seen[-1])
             for each in nodes:  # two of them again
-                server.accept(each, blobs[each])
+                receipt = server.accept(each, blobs[each])
+                if each in nodes_kept:
+                    nodes_kept[each].delivered(receipt)
             estimates.append(server.close_round())
             if t > 0:  # of the last round, by its own option
                 assert server.accept(nodes[0], blobs[nodes[0]]).round == t
@@ -196,6 +202,40 @@ def test_nodes_that_hear_the_broadcast_gain_by_it():
     assert geometric(hears.errors[2:]) < 0.5 * geometric(alone.errors[2:])
 
 
+def test_nodes_that_keep_state_do_as_well_as_differences_and_better_where_nodes_are_alike():
+    room = 64 + 256 + 4
+    whole = sm.Scheme(sm.Difference(sm.Identity()), memory=sm.Offset(), values="eden-1")
+    for change, alike, better in ((0.01, 0.0, 1.1), (1.0, 0.99, 0.2)):
+        vectors = drifting(12, 10, 2048, change, alike)
+        played = Played(vectors, room, "stateful")
+        assert geometric(played.errors[1:]) < better * geometric(fixed(vectors, whole)[1:])
+        assert geometric(played.errors[3:]) < 1.1 * geometric(Played(vectors, room).errors[3:])
+
+
+def test_nodes_that_keep_state_have_what_the_server_remembers_whatever_is_chosen():
+    """Options with and without differences, balanced and in epochs; absent nodes; weights of 0 in a block."""
+    run = sm.Run(sm.named("auto", bytes=140, node="stateful"), 600, blocks=(200, 400))
+    server, clients = sm.Server(run), [sm.Client(run, str(i)) for i in range(4)]
+    rng, chosen = np.random.default_rng(0), set()
+    rounds, rest = server._rounds, drifting(1, 4, 600, 0.0, 0.9)[0]
+    assert isinstance(rounds, LocalRounds)
+    for t in range(16):
+        batch = rest if t < 5 or t > 12 else drifting(1, 4, 600, 0.0, 0.99, seed=t)[0]
+        chosen.add(why(server).encoder)
+        plans = server.plans([client.node for client in clients])
+        for i, client in enumerate(clients):
+            if i == 0 or rng.random() < 0.8:
+                weight = [1.0, 0.0 if i == 2 else 2.0]
+                blob = client.encode(batch[i], t, plans[client.node])
+                client.delivered(server.accept(client.node, blob, weight))
+        server.close_round()
+        for client in clients:
+            _, last, _ = rounds.estimator.memory.last_heard(client.node, np.arange(600))
+            np.testing.assert_array_equal(client._state["last"], last)
+    assert any("factor=0" in each for each in chosen)
+    assert any("factor=1" in each for each in chosen)
+
+
 @pytest.mark.parametrize(
     "vectors",
     [
@@ -208,9 +248,9 @@ def test_nodes_that_hear_the_broadcast_gain_by_it():
     ],
     ids=["zero", "huge", "equal", "tiny spikes", "heavy tails", "one node"],
 )
-@pytest.mark.parametrize("room", [68, 75, 110])
-def test_any_vectors_have_a_finite_estimate(vectors, room):
-    played = Played(vectors, room)
+@pytest.mark.parametrize(("room", "node"), [(68, "stateless"), (75, "stateful"), (110, "stateless"), (110, "stateful")])
+def test_any_vectors_have_a_finite_estimate(vectors, room, node):
+    played = Played(vectors, room, node)
     assert all(np.isfinite(estimate.mean).all() for estimate in played.estimates)
 
 

@@ -13,6 +13,7 @@ from sparsemean.server.option_forecast import (
     Coverage,
     Figures,
     Held,
+    Rounding,
     balanced_errors,
     epochs_errors,
     promised,
@@ -22,8 +23,13 @@ FIGURES = Figures(nodes=10, correlation=0.5, residual=3.0, common=2.0, drift=0.1
 HEARD = Coverage(Held(), Held(1.0, 0.0, 0.5, 2.0))
 
 
+def noisy(noise: float) -> Rounding:
+    """Values of so much noise, whatever is sent."""
+    return Rounding(1.0, noise)
+
+
 def test_what_is_sent_whole_errs_by_its_noise():
-    assert list(islice(balanced_errors(FIGURES, HEARD, 1.0, 0.25), 3)) == [0.25] * 3
+    assert list(islice(balanced_errors(FIGURES, HEARD, 1.0, noisy(0.25)), 3)) == [0.25] * 3
 
 
 @pytest.mark.parametrize("p", [0.05, 0.1, 0.25, 0.8])
@@ -33,13 +39,13 @@ def test_a_balanced_round_errs_as_the_formula_says(p):
     assert FIGURES.unexplained_in(HEARD) == pytest.approx(residual)
     r1, ratio = 100 * residual, 0.5 * 9
     sampled = theory.spatial_mse(r1, ratio * r1, 10, p, ratio, slots=10)
-    noisy = theory.spatial_mse(100.0, 0.0, 10, p, ratio, slots=10) + 1.0
-    assert next(balanced_errors(FIGURES, HEARD, p, 0.25)) == pytest.approx(sampled + 0.25 * noisy, rel=1e-9)
+    rounded = theory.spatial_mse(100.0, 0.0, 10, p, ratio, slots=10) + 1.0
+    assert next(balanced_errors(FIGURES, HEARD, p, noisy(0.25))) == pytest.approx(sampled + 0.25 * rounded, rel=1e-9)
 
 
 def test_an_epoch_begins_with_the_plain_mean_of_a_balanced_round_and_goes_on_by_classes():
     p, noise = 0.25, 0.01
-    errors = epochs_errors(FIGURES, HEARD, p, noise, on=False)
+    errors = epochs_errors(FIGURES, HEARD, p, noisy(noise), on=False)
     residual = FIGURES.unexplained_in(HEARD)
     first = theory.spatial_mse(100 * residual, 4.5 * 100 * residual, 10, p, "one", slots=10)
     assert next(errors) == pytest.approx(first + noise / p, rel=1e-9)
@@ -83,7 +89,10 @@ def test_after_a_whole_epoch_everything_is_heard_once():
 def test_vectors_at_rest_promise_less_than_vectors_that_move_and_the_more_the_finer():
     rest, moves = replace(FIGURES, drift=0.0), replace(FIGURES, drift=2.0)
     fine, coarse = (
-        [promised(list(islice(epochs_errors(each, Coverage(), p, noise, on=False), 16))) for each in (rest, moves)]
+        [
+            promised(list(islice(epochs_errors(each, Coverage(), p, noisy(noise), on=False), 16)))
+            for each in (rest, moves)
+        ]
         for p, noise in ((0.125, 1e-6), (0.5, 0.1))
     )
     assert fine[0] < 0.1 * coarse[0]
@@ -92,6 +101,36 @@ def test_vectors_at_rest_promise_less_than_vectors_that_move_and_the_more_the_fi
 
 def test_a_drift_that_becomes_less_is_expected_to():
     steady, slower = (
-        promised(list(islice(balanced_errors(replace(FIGURES, trend=t), HEARD, 0.2, 1e-6), 16))) for t in (1.0, 0.5)
+        promised(list(islice(balanced_errors(replace(FIGURES, trend=t), HEARD, 0.2, noisy(1e-6)), 16)))
+        for t in (1.0, 0.5)
     )
     assert slower < steady
+
+
+def test_differences_of_vectors_at_rest_have_less_noise_in_every_round():
+    """All coordinates as differences to what is remembered: ω·q, and q is multiplied by ω/(1 + ω)."""
+    rest, omega = replace(FIGURES, drift=0.0), 0.5
+    errors = list(islice(balanced_errors(rest, HEARD, 1.0, Rounding(omega, None, 1.0 / (1.0 + omega))), 4))
+    assert errors == pytest.approx([omega * 0.5 / 3.0**t for t in range(4)])
+
+
+def test_a_difference_to_what_was_never_heard_is_the_whole_vector():
+    known = replace(FIGURES, energy=7.0)
+    assert known.to_own(Held(1.0, 0.25, 0.5, 2.0)) == pytest.approx(0.75 * 0.7 + 0.25 * 7.0)
+    assert next(balanced_errors(known, Coverage(), 1.0, Rounding(0.5))) == pytest.approx(3.5)
+
+
+def test_both_classes_of_an_epoch_are_rounded_together():
+    p, omega, moves = 0.25, 0.1, replace(FIGURES, energy=7.0)
+    errors = epochs_errors(moves, HEARD, p, Rounding(omega, None, 1.0 / (1.0 + omega)), on=False)
+    kept = omega / (1.0 + omega) * 0.7
+    next(errors)
+    q_u, q_s = 0.5 + 0.1 * 3.0, kept + 0.1
+    g = 2.0 / (2.0 + 0.75 * q_u + 0.25 * q_s)
+    of_u, of_s = ((1 - g) ** 2 * 2.0 + g**2 * q for q in (q_u, q_s))
+    ratio = np.sqrt(of_u / of_s)
+    pi_s = p / (ratio * 0.75 + 0.25)
+    pi_u = ratio * pi_s
+    noise = omega * (0.75 * pi_u * q_u + 0.25 * pi_s * q_s) / p
+    later = 0.75 * ((1 / pi_u - 1) * of_u + noise / pi_u) + 0.25 * ((1 / pi_s - 1) * of_s + noise / pi_s)
+    assert next(errors) == pytest.approx(later, rel=1e-9)

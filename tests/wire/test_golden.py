@@ -103,9 +103,9 @@ def test_the_frames_are_all_there_is_to_try():
     modes = {name: stored(name)[0][65] for name in ("top-k", "top-k-bitmap")}
     assert modes == {"top-k": 0, "top-k-bitmap": 1}
     bases = {name: struct.unpack_from("<I", stored(name)[0], 56)[0] for name in NAMES}
-    in_step = {"diana", "diana-int8", "diana-balanced", "lag", "lag-unchanged"}
+    in_step = {"diana", "diana-int8", "diana-balanced", "lag", "lag-unchanged", "remembered-eden-1.5"}
     assert {name for name, basis in bases.items() if basis} == in_step
-    assert {stored(name)[0][6] for name in NAMES} == {*range(1, 12), 16, 36, 56, 128, 130, 133, 145, 147}
+    assert {stored(name)[0][6] for name in NAMES} == {*range(1, 12), 16, 24, 36, 56, 128, 130, 133, 145, 147}
 
 
 # --- A reader written from docs/wire.md alone, without the library: the document is enough.

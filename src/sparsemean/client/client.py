@@ -72,7 +72,7 @@ class Client:
 
     def reset(self) -> None:
         """Forget all state; the server starts this node afresh with the next payload."""
-        encoder = self.encoder
+        encoder = self.run.options[0].encoders[self.choice]  # all options of Auto have the same state
         self._state: State = encoder.start(self.run.dim) if isinstance(encoder, Stateful) else {}
         self._basis = 0
         self._waiting: _Sent | None = None
@@ -152,7 +152,7 @@ class Client:
         """Move the state on: the server has the payload of this receipt. Nothing happens for stateless encoders."""
         if not isinstance(receipt, Receipt):
             raise InvalidInput(f"delivered() takes the Receipt that server.accept returned, not {receipt!r:.100}")
-        if not isinstance(self.run.scheme.encoder, Stateful):
+        if not self.run.scheme.node_state:
             return
         if self._delivered is not None and receipt.digest == frame_digest(self._delivered.blob):
             return
@@ -228,7 +228,7 @@ class Client:
         damaged = "this is not a state written by Client.save: what it says of the payload delivered last is wrong"
         if not (text or blob or self._basis):
             return None
-        if not isinstance(self.encoder, Stateful):
+        if not self.run.scheme.node_state:
             raise InvalidInput(f"{damaged}, since {self.encoder!r} keeps no state")
         told = re.fullmatch(rb"(0|[1-9][0-9]{0,18}) ([0-9a-f]{32})", text)
         if told is None or not self._basis:

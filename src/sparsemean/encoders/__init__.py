@@ -11,6 +11,7 @@ from sparsemean.encoders.lazy import Lazy
 from sparsemean.encoders.one_of import OneOf
 from sparsemean.encoders.rand_k import RandK
 from sparsemean.encoders.relative import Relative
+from sparsemean.encoders.remembered import Remembered
 from sparsemean.encoders.rtop_k import RTopK
 from sparsemean.encoders.sign import Sign
 from sparsemean.encoders.top_k import TopK
@@ -30,6 +31,7 @@ __all__ = [
     "RTopK",
     "RandK",
     "Relative",
+    "Remembered",
     "Sign",
     "State",
     "Stateful",

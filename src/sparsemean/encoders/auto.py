@@ -11,6 +11,7 @@ from sparsemean._types import Floats
 from sparsemean.encoders.base import Encoder, EncoderFacts, State
 from sparsemean.encoders.rand_k import RandK
 from sparsemean.encoders.relative import Relative
+from sparsemean.encoders.remembered import Remembered
 from sparsemean.encoders.size import Size, checked, count, largest_within
 from sparsemean.errors import InvalidInput
 from sparsemean.kernels.eden import LEAST as LEAST_ROTATED
@@ -23,7 +24,7 @@ from sparsemean.wire.values import value_kind
 SIXTEENTHS = 16
 BITS = (1, 1.5, 2, 2.5, 3, 4, 5, 6, 8)
 """Of values that are rotated. They double from 1 to 8 in steps that lose little: see docs/auto.md."""
-NODES = ("stateless", "broadcast")
+NODES = ("stateless", "broadcast", "stateful")
 
 
 class Option(NamedTuple):
@@ -32,7 +33,7 @@ class Option(NamedTuple):
     Attributes
     ----------
     encoder : Encoder
-        A ``RandK`` of at most d coordinates, or a ``Relative`` one.
+        A ``RandK`` of at most d coordinates, or a ``Relative`` or ``Remembered`` one.
     values : str
         How a value travels.
     """
@@ -55,9 +56,10 @@ class Auto(Encoder):
         The budget as a number of float32 values: a count, or a share of the dimension strictly between 0 and 1.
     bytes : int, optional
         The budget in bytes, header included; instead of ``k``.
-    node : {"stateless", "broadcast"}, default "stateless"
-        What nodes know: nothing but their vector, or the last mean as well, to which they can then send the difference
-        (``client.encode(…, reference=…)``).
+    node : {"stateless", "broadcast", "stateful"}, default "stateless"
+        What nodes know besides their vector: nothing; the last mean (``client.encode(…, reference=…)``); or what the
+        server remembers of them, which they keep in step with ``client.delivered(receipt)``. To the latter two they
+        can send the difference.
 
     >>> Auto(bytes=200).options(1000)[0]
     Option(encoder=RandK(k=1000, shared=False, draw=Balanced(common_scale=None)), values='eden-1.0625')
@@ -79,7 +81,8 @@ class Auto(Encoder):
 
     @property
     def facts(self) -> EncoderFacts:
-        return EncoderFacts(raw=True, uniform=True, unbiased=True, planned=True, relative=self.node == "broadcast")
+        knows = {"relative": self.node == "broadcast", "remembered": self.node == "stateful"}
+        return EncoderFacts(raw=True, uniform=True, unbiased=True, planned=True, **knows)
 
     def budget(self, dim: int) -> int:
         """The bytes that a payload may have, header included."""
@@ -116,6 +119,8 @@ def _options(auto: Auto, dim: int) -> tuple[Option, ...]:
     plain = [first, *(each for each in plain if each != first)]
     if auto.node == "stateless":
         return tuple(plain)
+    if auto.node == "stateful":  # all have the same state; where nothing is remembered yet, a difference is the vector
+        return tuple(Option(Remembered(encoder, factor), values) for factor in (1, 0) for encoder, values in plain)
     return tuple(plain) + tuple(Option(Relative(encoder), values) for encoder, values in plain)
 
 

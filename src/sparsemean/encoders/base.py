@@ -26,6 +26,7 @@ class EncoderFacts:
     - ``offset``: the values are differences to a state that node and server both keep
     - ``skips``: a node may send a header alone, meaning "as the server remembers me"
     - ``planned``: which coordinates a node sends depends on its slot, so that it needs a plan
+    - ``remembered``: the values may be differences to what the server remembers of the node, which keeps it as well
     - ``relative``: the values may be differences to a mean that was broadcast; the payload says to which
     - ``epochs``: with which probability a node sends a coordinate depends on the past, as the plan says it
     """
@@ -38,11 +39,12 @@ class EncoderFacts:
     planned: bool = False
     epochs: bool = False
     relative: bool = False
+    remembered: bool = False
 
     @property
     def in_step(self) -> bool:
         """Whether the server must hold the very state the node builds on."""
-        return self.offset or self.skips
+        return self.offset or self.skips or self.remembered
 
 
 class Encoder(ABC):

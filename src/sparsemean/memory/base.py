@@ -131,6 +131,8 @@ class MemoryFacts:
         It keeps the state that a Difference encoder builds on.
     verbatim : bool, default False
         What it remembers of a node is what the node last sent, as it was.
+    recalls : bool, default False
+        It tells what a node sent last (``MemoryState.last_heard``), for encoders that build on that.
     forgets : bool, default False
         What has grown old is as if it had never been sent.
     feedback : float, default 0
@@ -142,6 +144,7 @@ class MemoryFacts:
     per_node: bool = False
     adds_offset: bool = False
     verbatim: bool = False
+    recalls: bool = False
     forgets: bool = False
     feedback: float = 0.0
 

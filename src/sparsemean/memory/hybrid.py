@@ -48,7 +48,8 @@ class Hybrid(Memory):
 
     @property
     def facts(self) -> MemoryFacts:
-        return MemoryFacts(needs_raw=True, per_node=True, forgets=self.forget_after is not None)
+        forgets = self.forget_after is not None
+        return MemoryFacts(needs_raw=True, per_node=True, recalls=not forgets, forgets=forgets)
 
     def start(self, spec: MemorySpec) -> MemoryState:
         return _Both(spec, self.forget_after)
@@ -81,6 +82,7 @@ class _Both(MemoryState):
     def __init__(self, spec: MemorySpec, forget_after: int | None) -> None:
         self._blocks = spec.blocks
         self._shares = spec.shares
+        self._in_step = spec.encoder.facts.in_step
         self._last = RowTable(spec, partial(LastValues, spec.dtype), forget_after, everyone=True, name="last")
         self._heard = RowTable(spec, Heard, forget_after, everyone=True, name="heard")
         self._common = np.zeros(spec.blocks.dim)
@@ -167,7 +169,7 @@ class _Both(MemoryState):
         return math.sqrt(self._shares[arrival.payload.choice] * part.scale)
 
     def _counted(self, part: Part, weight: Doubles) -> Part:
-        if np.all(weight > 0):
+        if self._in_step or np.all(weight > 0):  # a node that keeps its row as well has written all of it
             return part
         positive = np.broadcast_to(self._blocks.at(weight, part.coordinates), part.coordinates.shape) > 0
         return replace(part, where=part.coordinates[positive], values=part.values[positive])

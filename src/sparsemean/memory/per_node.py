@@ -61,7 +61,7 @@ class LastValues(Row):
         return self.arrays["last"][coordinates]
 
     def replaced_by(self, part: Part) -> Floats:
-        return part.values
+        return part.remembered
 
     def receive(self, at: Ints | slice, part: Part) -> None:
-        self.arrays["last"][at] = part.values
+        self.arrays["last"][at] = part.remembered

@@ -32,6 +32,8 @@ class Part:
         Variance of the rounding noise in each value, before the scale; the receiver's, 0 at the sender.
     wanted_scale : float, optional
         The scale that would suit few-bit values of a draw with a common scale; the receiver's.
+    kept : array, optional
+        What is remembered of the node in place of the values, where that is not the same; the receiver's.
     """
 
     where: Ints | Sample | Tiled
@@ -39,6 +41,12 @@ class Part:
     scale: float = 1.0
     noise: Levels | Octaves | float = 0.0
     wanted_scale: float | None = None
+    kept: Floats | None = None
+
+    @property
+    def remembered(self) -> Floats:
+        """What a memory of the last values holds after it."""
+        return self.values if self.kept is None else self.kept
 
     @cached_property
     def coordinates(self) -> Ints:

@@ -14,7 +14,7 @@ import numpy as np
 from sparsemean import sampling
 from sparsemean._types import Ints
 from sparsemean.decoding import Mean
-from sparsemean.encoders import Auto, Difference, Encoder, RandK
+from sparsemean.encoders import Auto, Difference, Encoder, RandK, Remembered
 from sparsemean.encoders.size import largest_within
 from sparsemean.errors import InvalidInput, SparseMeanError
 from sparsemean.inputs import node_name
@@ -229,12 +229,18 @@ class Run:
 
     @cached_property
     def encoder(self) -> Encoder:
-        """That of the scheme; a ``Difference`` whose step is left to us has the one that suits encoder and values."""
+        """That of the scheme, where a step that is left to us is the one that suits encoder and values."""
         encoder = self.scheme.encoder
+        if isinstance(encoder, Remembered):
+            return encoder.for_values(self._rounded(encoder))
         if not isinstance(encoder, Difference) or encoder.step is not None:
             return encoder
-        rounded = self.value_kind.omega(min(layout.count for layout in encoder.layout(self.dim)))
+        rounded = self._rounded(encoder)
         return dataclasses.replace(encoder, step=encoder.step_in(self.dim) / (1.0 + rounded)) if rounded else encoder
+
+    def _rounded(self, encoder: Encoder) -> float:
+        """ω of the value kind, of the fewest values that a part has; 0 where it is not known."""
+        return self.value_kind.omega(min(layout.count for layout in encoder.layout(self.dim)))
 
     @cached_property
     def encoders(self) -> tuple[Encoder, ...]:

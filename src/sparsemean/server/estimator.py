@@ -13,6 +13,7 @@ from sparsemean.decoding.epoch_error import later_rows
 from sparsemean.decoding.moment_sample import moment_sample
 from sparsemean.decoding.summary import Summary
 from sparsemean.decoding.totals import RoundTotals
+from sparsemean.encoders import Remembered
 from sparsemean.kernels import Blend, Sample
 from sparsemean.kernels.sample import drawn
 from sparsemean.kernels.tiled import Tiled
@@ -71,7 +72,7 @@ class Estimator:
         ``sent_before`` is what a node sent in the last round, where that is to be compared (``repeats``). Where it
         ``observes``, what is sent is also looked at for ``Auto``, with the ``reference`` that nodes hear.
         """
-        totals = self.totals
+        totals, arrivals = self.totals, [self._absolute(arrival) for arrival in arrivals]
         batches: dict[tuple[int, int], list[tuple[Arrival, Part, Floats | None]]] = {}
         listed: list[tuple[Arrival, Payload, Floats | None]] = []
         for arrival, row in zip(arrivals, self.memory.rows([arrival.node for arrival in arrivals]), strict=True):
@@ -106,6 +107,17 @@ class Estimator:
         if observes:
             self._observe(arrivals, reference)
         self.memory.take(arrivals)
+
+    def _absolute(self, arrival: Arrival) -> Arrival:
+        """The arrival with values of x, where those that came are differences to what is remembered of the node."""
+        encoder, payload = self.run.encoder, arrival.payload
+        if payload is None or not isinstance(encoder, Remembered):
+            return arrival
+        parts = []
+        for part in payload.parts:
+            _, last, _ = self.memory.last_heard(arrival.node, part.coordinates)
+            parts.append(encoder.absolute(part, last.astype(np.float32)))
+        return replace(arrival, payload=replace(payload, parts=tuple(parts)))
 
     def _by_list(self, arrival: Arrival, payload: Payload) -> bool:
         """Whether ``RoundTotals.add_lists`` takes it."""

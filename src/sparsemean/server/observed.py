@@ -11,14 +11,15 @@ from sparsemean.payload.blocks import Blocks
 VALUES = 1 << 18
 """Where so many values of a round were looked at, the others are not."""
 SUMS = (
-    *("squares", "relative", "peak", "relative_peak", "noise"),
+    *("squares", "relative", "own", "peak", "relative_peak", "own_peak", "noise"),
     *("values", "heard", "from_own", "from_average", "heard_noise", "from_others", "unheard_noise", "nodes"),
 )
 """Rows of ``Summary.observed``. All but the last are weighted by w²/π, π being the probability of the coordinate, so
-that they stand for whole vectors: Σx², Σ(x − r)², r being the reference; the same with the node's largest x² and
-(x − r)² in place of each; the variance of their noise; the number of values; and where the node was heard before, the
-number, Σ(x − B)², Σ(x − c)² of a hybrid memory's B and c, and the noise again; where it was not, Σ(x − c)² and the
-noise: there c is an average over other nodes alone. Last, how many nodes were looked at."""
+that they stand for whole vectors: Σx²; Σ(x − r)², r being the reference; Σ(x − B)², B being what a hybrid memory has of
+the node, 0 where it was not heard; the same three with the node's largest square in place of each; the variance of
+their noise; the number of values; where the node was heard before, the number, Σ(x − B)², Σ(x − c)² of the memory's c,
+and the noise again; where it was not, Σ(x − c)² and the noise: there c is an average over other nodes alone. Last, how
+many nodes were looked at."""
 
 
 @np.errstate(over="ignore", invalid="ignore")  # as in totals: squares of absurd values may overflow
@@ -33,10 +34,11 @@ def observed(arrival: Arrival, memory: MemoryState, blocks: Blocks, reference: F
         squares = x * x
         relative = squares if reference is None else (x - reference[at]) ** 2
         noise = np.broadcast_to(np.asarray(part.noise, np.float64), x.shape)
-        heard, own, common = memory.last_heard(arrival.node, at)
-        levels = squares, relative, squares.max(), relative.max(), noise
+        heard, last, common = memory.last_heard(arrival.node, at)
+        energies = squares, relative, (x - last) ** 2
+        levels = *energies, *(each.max() for each in energies), noise
         from_common, unheard = (x - common) ** 2, 1.0 - heard
-        of_heard = heard, heard * (x - own) ** 2, heard * from_common, heard * noise
+        of_heard = heard, heard * energies[2], heard * from_common, heard * noise
         each = (*levels, 1.0, *of_heard, unheard * from_common, unheard * noise)
         found[:-1] += [blocks.sums_at(at, np.broadcast_to(weight * one, at.shape)) for one in each]
     found[-1] = arrival.weight > 0

@@ -13,10 +13,20 @@ import numpy as np
 from sparsemean._types import Doubles
 from sparsemean.decoding.decoders import Belief
 from sparsemean.decoding.summary import Summary
+from sparsemean.encoders import Remembered
 from sparsemean.run import Run
 from sparsemean.sampling import Clock
 from sparsemean.server.observed import SUMS
-from sparsemean.server.option_forecast import HORIZON, Coverage, Figures, Held, balanced_errors, epochs_errors, promised
+from sparsemean.server.option_forecast import (
+    HORIZON,
+    Coverage,
+    Figures,
+    Held,
+    Rounding,
+    balanced_errors,
+    epochs_errors,
+    promised,
+)
 from sparsemean.state_tree import Tree, array_in, branch
 from sparsemean.wire.values.dithered import Dithered
 from sparsemean.wire.values.eden import Eden
@@ -33,8 +43,10 @@ FLOAT32_NOISE = 2.0**-50
 LEAST_FIT, TINY = 0.25, 1e-12
 """The residual is taken as at least so much of what drift and noise give, and that as at least this part of all."""
 FEW = 0.01
-SPIKE = 4.0
-"""An option is not taken if the coming round alone would err by so many times what another one would."""
+SPIKE, SPIKE_IN_STEP = 4.0, 16.0
+"""An option is not taken if the coming round alone would err by so many times what another one would; more where nodes
+keep state: what differences to it leave becomes less by a factor in every round, so that a round lost is not made up
+for."""
 COARSE, FINER = 0.1, 5.0
 """Remembered values with noise above this part of D hide what a node's own past tells. Before a share of the
 coordinates is sent with so much less noise, they are dropped: the memory begins anew, with the average over nodes."""
@@ -107,7 +119,7 @@ class OptionControl:
         self._figures: Figures | None = None
         self._drift = math.nan
         self._last_drift, self._trend = 0.0, 0.0
-        self._levels = np.zeros((2, 2))  # energy and largest square, of x and of x − r
+        self._levels = np.zeros((3, 2))  # energy and largest square, of x, x − r and x − B
         self._memory = Coverage()
         self._based = False  # whether the memory has an average over nodes, also where it has heard none
 
@@ -120,8 +132,8 @@ class OptionControl:
         residual, correlation = self._residual(summary, beliefs, clocks, per_weight)
         if not all(map(math.isfinite, (*of.values(), residual, correlation))):  # squares of absurd values overflow
             return
-        energies = [max(of[name] - of["noise"], 0.0) for name in ("squares", "relative")]
-        self._levels = np.array([energies, [of["peak"], of["relative_peak"]]]).T
+        energies = [max(of[name] - of["noise"], 0.0) for name in ("squares", "relative", "own")]
+        self._levels = np.array([energies, [of["peak"], of["relative_peak"], of["own_peak"]]]).T
         nodes = int(summary.nodes.max())
         common = self._common(of, nodes, energies[0])
         if of["heard"] > 0.0:
@@ -130,12 +142,12 @@ class OptionControl:
             self._learn_drift(part * of["from_own"], part * of["heard_noise"], values)
         drift = 0.0 if math.isnan(self._drift) else self._drift
         trend = min(max(math.exp(self._trend), FASTEST_TREND), 1.0)
-        figures = Figures(nodes, correlation, residual, common, drift, trend)
+        figures = Figures(nodes, correlation, residual, common, drift, trend, energy=energies[0])
         # Nodes that were absent, or are new, were heard at fewer coordinates than the rounds tell.
         self._memory = self._memory.unheard_by(1.0 - of["heard"] / of["values"])
         expected = max(figures.unexplained_in(self._memory), TINY * energies[0])
         self._figures = replace(figures, fit=max(residual / expected, LEAST_FIT) if expected > 0.0 else 1.0)
-        self._memory = self._after(clocks, of["noise"])
+        self._memory = self._after(clocks, _kept(self._run.options[self.option]) * of["noise"])
 
     def _common(self, of: dict[str, float], nodes: int, energy: float) -> float:
         """D: from coordinates at which a node was not heard; else of all, of whose average it has a part itself.
@@ -192,18 +204,28 @@ class OptionControl:
         (r_u, of_u), (r_s, of_s) = clocks[0].probabilities
         return self._memory.later(r_u / of_u, r_s / of_s, noise)
 
-    def _noise(self, option: Run) -> float:
-        """The energy of the noise that this option's values would have, if all coordinates were sent."""
+    def _rounding(self, option: Run) -> Rounding:
+        """The noise that this option's values would have."""
+        encoder, everything = option.encoder, float(self._levels[0, 0])
+        difference = isinstance(encoder, Remembered) and encoder.factor == 1
+        energy, peak = self._levels[2 if difference else int(option.relative)].tolist()
+        omega = self._omega(option, peak / energy if energy > 0.0 else 1.0)
+        if difference:
+            return Rounding(omega, None, _kept(option), FLOAT32_NOISE * everything)
+        return Rounding(omega, energy, _kept(option))
+
+    @staticmethod
+    def _omega(option: Run, peak: float) -> float:
+        """Their noise over their energy, where the largest square is so many times the mean one."""
         kind, k = option.value_kind, option.layout[0].count
-        energy, peak = self._levels[int(option.relative)]
         if isinstance(kind, Eden):
             rotated = kind.omega(k)
             if rotated:
-                return float(rotated * energy)
+                return rotated
             kind = kind.few
         if isinstance(kind, Dithered):
             return float(peak / (3.0 * (2**kind.bits - 1) ** 2))
-        return float(energy) * FLOAT32_NOISE
+        return FLOAT32_NOISE
 
     def decide(self) -> Decision:
         """Choose for the next round."""
@@ -212,7 +234,8 @@ class OptionControl:
         numbers = range(len(self._run.options))
         anew = [self._begins_anew(self._figures, number) for number in numbers]
         errors = [self._errors(self._figures, self._memory, number) for number in numbers]
-        bearable = SPIKE * min(each[0] for each in errors)
+        spike = SPIKE_IN_STEP if self._run.in_step else SPIKE
+        bearable = spike * min(each[0] for each in errors)
         for number in numbers:
             afresh = self._errors(self._figures, Coverage(), number) if anew[number] else errors[number]
             anew[number] &= afresh[0] <= bearable and promised(afresh) < promised(errors[number])
@@ -230,8 +253,8 @@ class OptionControl:
     def _begins_anew(self, figures: Figures, number: int) -> bool:
         """Whether this option, if it is another than the one that is on, would do better without the memory."""
         option, noise = self._run.options[number], self._memory.together().noise
-        other = number != self.option and option.shares[0] < 1.0
-        return other and noise > COARSE * figures.common and noise > FINER * self._noise(option)
+        other = number != self.option and option.shares[0] < 1.0 and not self._run.in_step  # nodes keep it as well
+        return other and noise > COARSE * figures.common and noise > FINER * self._rounding(option).noise(0.0)
 
     @property
     def why(self) -> Why:
@@ -248,11 +271,11 @@ class OptionControl:
     def _errors(self, figures: Figures, memory: Coverage, number: int) -> list[float]:
         """Of the coming rounds, if they have this option."""
         option = self._run.options[number]
-        p, noise = option.shares[0], self._noise(option)
+        p, rounding = option.shares[0], self._rounding(option)
         if option.epochs is None:
-            return list(islice(balanced_errors(figures, memory, p, noise), HORIZON))
+            return list(islice(balanced_errors(figures, memory, p, rounding), HORIZON))
         on = number == self.option and memory.u.part > 0.0
-        return list(islice(epochs_errors(figures, memory, p, noise, on), HORIZON))
+        return list(islice(epochs_errors(figures, memory, p, rounding, on), HORIZON))
 
     def state(self) -> Tree:
         """All of it."""
@@ -274,7 +297,9 @@ class OptionControl:
         self.option = option
         self._drift, self._last_drift, self._trend, based = array_in(state, "drift").tolist()
         self._based = bool(based)
-        self._levels = array_in(state, "levels").reshape(2, 2)
+        known = array_in(state, "levels").reshape(-1, 2)
+        self._levels = np.zeros((3, 2))
+        self._levels[: len(known)] = known  # of a journal from before nodes kept state: two
         self._memory = Coverage(*(Held(*each) for each in array_in(state, "memory").tolist()))
         figures, self._promises = array_in(state, "figures").tolist(), array_in(state, "promises").tolist()
         self._figures = Figures(int(figures[0]), *figures[1:]) if figures else None
@@ -282,6 +307,12 @@ class OptionControl:
 
 def _shown(option: Run) -> tuple[str, str]:
     return repr(option.scheme.encoder), option.scheme.values
+
+
+def _kept(option: Run) -> float:
+    """Which part of the noise of its values is remembered."""
+    encoder = option.encoder
+    return 1.0 if not isinstance(encoder, Remembered) or encoder.step is None else encoder.step
 
 
 def _whole(summary: Summary) -> Doubles:

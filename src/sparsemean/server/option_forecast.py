@@ -47,7 +47,7 @@ class Held(NamedTuple):
 
     def older(self, step: float) -> Held:
         """A round later, in which none of them was sent."""
-        return self._replace(age=self.age + step)
+        return Held(self.part, self.unheard, self.noise, self.age + step)
 
     def with_sent(self, share: float, noise: float, step: float) -> Held:
         """A round later, in which this share of them was sent with this noise."""
@@ -60,12 +60,13 @@ class Held(NamedTuple):
         >>> Held(0.25, 0.0, 4.0, 1.0).beside(Held(0.75, 1.0))
         Held(part=1.0, unheard=0.75, noise=4.0, age=1.0)
         """
-        both, part = (self, other), self.part + other.part
-        heard = [each.part * (1.0 - each.unheard) for each in both]
-        if part <= 0.0 or sum(heard) <= 0.0:
+        part = self.part + other.part
+        mine, theirs = self.part * (1.0 - self.unheard), other.part * (1.0 - other.unheard)
+        heard = mine + theirs
+        if heard <= 0.0:
             return Held(part)
-        noise, age = (sum(h * each[i] for h, each in zip(heard, both, strict=True)) / sum(heard) for i in (2, 3))
-        return Held(part, 1.0 - sum(heard) / part, noise, age)
+        noise = (mine * self.noise + theirs * other.noise) / heard
+        return Held(part, 1.0 - heard / part, noise, (mine * self.age + theirs * other.age) / heard)
 
 
 class Coverage(NamedTuple):
@@ -79,7 +80,7 @@ class Coverage(NamedTuple):
 
     def together(self) -> Held:
         """All coordinates as one class."""
-        return self.u.beside(self.s)
+        return self.u.beside(self.s) if self.u.part > 0.0 else self.s
 
     def unheard_by(self, least: float) -> Coverage:
         """The same where so much of all is unheard, at least."""
@@ -121,6 +122,8 @@ class Figures:
         δ, and by which factor it changes from round to round, at most 1.
     fit : float, default 1
         The residual over what N, A, D and δ give.
+    energy : float, default 0
+        Of the vectors themselves.
     """
 
     nodes: int
@@ -130,6 +133,7 @@ class Figures:
     drift: float
     trend: float
     fit: float = 1.0
+    energy: float = 0.0
 
     def own_part(self, memory: Coverage) -> float:
         """g: how far a memory goes by nodes' own past; one number for all coordinates, D/(D + q) of their average q."""
@@ -138,6 +142,10 @@ class Figures:
 
     def _own(self, held: Held) -> float:
         return held.noise + self.drift * held.age
+
+    def to_own(self, held: Held) -> float:
+        """Energy of the differences to what a node sent last: q where it was heard, all of the vector where not."""
+        return (1.0 - held.unheard) * self._own(held) + held.unheard * self.energy
 
     def unexplained(self, held: Held, own_part: float) -> float:
         """R, if all coordinates were held so: (1 − g)²D + g²q where they are heard, D where not."""
@@ -150,6 +158,31 @@ class Figures:
         """R of both classes together."""
         own_part = self.own_part(memory)
         return sum(held.part * self.unexplained(held, own_part) for held in memory if held.part > 0.0)
+
+
+class Rounding(NamedTuple):
+    """The noise of an option's values, as an energy as if all coordinates were sent.
+
+    Attributes
+    ----------
+    omega : float
+        ω, the noise over the energy of what is sent.
+    energy : float, optional
+        That energy; None where it is of differences to what is remembered of the node.
+    kept : float, default 1
+        Which part of the noise is remembered (``encoders.Remembered``).
+    least : float, default 0
+        The noise that there is at any rate, of float32.
+    """
+
+    omega: float
+    energy: float | None = None
+    kept: float = 1.0
+    least: float = 0.0
+
+    def noise(self, difference: float) -> float:
+        """Of values that are sent, where differences have this energy."""
+        return self.omega * (difference if self.energy is None else self.energy) + self.least
 
 
 @lru_cache(maxsize=4096)
@@ -165,25 +198,27 @@ def promised(errors: Sequence[float]) -> float:
     return math.exp(sum(math.log(max(error, NOTHING)) for error in errors) / len(errors))
 
 
-def balanced_errors(figures: Figures, memory: Coverage, p: float, noise: float) -> Iterator[float]:
-    """The error of each coming round, if all send a share p with this noise, balanced over nodes."""
+def balanced_errors(figures: Figures, memory: Coverage, p: float, rounding: Rounding) -> Iterator[float]:
+    """The error of each coming round, if all send a share p with this rounding, balanced over nodes."""
     step = 1.0
     correlation = 1.0 - float(f"{1.0 - figures.correlation:.2g}")
     alone, together = (0.0, 0.0) if p == 1.0 else _factors(figures.nodes, p, correlation)
     while True:
+        noise = rounding.noise(figures.to_own(memory.together()))
         yield together * figures.unexplained_in(memory) + (alone + 1.0) * noise
-        memory, step = memory.uniform(p, noise, step), step * figures.trend
+        memory, step = memory.uniform(p, rounding.kept * noise, step), step * figures.trend
 
 
-def epochs_errors(figures: Figures, memory: Coverage, p: float, noise: float, on: bool) -> Iterator[float]:
+def epochs_errors(figures: Figures, memory: Coverage, p: float, rounding: Rounding, on: bool) -> Iterator[float]:
     """The same if they go through all coordinates in epochs, of which one may be on."""
     first, step = not on, 1.0
     n = figures.nodes
     together = 1.0 / p - 1.0 + theory.CountLaw(n, p, n).pair_excess * figures.correlation * (n - 1)
     while True:
         if first:
+            noise = rounding.noise(figures.to_own(memory.together()))
             yield together * figures.unexplained_in(memory) + noise / p
-            memory, first, step = memory.first(p, noise, step), False, step * figures.trend
+            memory, first, step = memory.first(p, rounding.kept * noise, step), False, step * figures.trend
             continue
         (u, s), own_part = memory, figures.own_part(memory)
         of_u, of_s = figures.unexplained(u, own_part), figures.unexplained(s, own_part)
@@ -191,6 +226,8 @@ def epochs_errors(figures: Figures, memory: Coverage, p: float, noise: float, on
         pi_s = p / (ratio * u.part + s.part)
         pi_u = 1.0 if 4.0 * u.part <= p else min(ratio * pi_s, 1.0)
         classes = (u.part, pi_u, of_u), (s.part, pi_s, of_s)
+        # Values of both classes are rounded together, and have the same noise.
+        noise = rounding.noise((pi_u * u.part * figures.to_own(u) + pi_s * s.part * figures.to_own(s)) / p)
         yield sum(part * ((1.0 / pi - 1.0) * rest + noise / pi) for part, pi, rest in classes)
-        memory, step = memory.later(pi_u, pi_s, noise, step), step * figures.trend
+        memory, step = memory.later(pi_u, pi_s, rounding.kept * noise, step), step * figures.trend
         first = memory.u.part <= 1e-9

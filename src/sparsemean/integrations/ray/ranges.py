@@ -34,6 +34,11 @@ class Sharding:
                 f"{self.run.scheme.encoder!r} is chosen by what whole vectors show, and RayServer has them in ranges; "
                 "use a Server, or take the scheme that its why() names"
             )
+        if self.run.scheme.encoder.facts.remembered:
+            raise sm.InvalidInput(
+                f"{self.run.scheme.encoder!r} needs the whole row of a node to read its payloads, and RayServer has it "
+                "in shards; use a Server, or Difference with memory=Offset()"
+            )
         if self.run.relative:
             raise sm.InvalidInput(
                 f"{self.run.scheme.encoder!r} needs the whole last mean to read payloads, and RayServer has it "
