@@ -1,0 +1,6 @@
+"""Estimators of other papers that do not fit the library's server, to compare with."""
+
+from sparsemean.lab.peers.projections import Projections
+from sparsemean.lab.peers.rand_proj_spatial import RandProjSpatial, relative_error, unbiased_scale
+
+__all__ = ["Projections", "RandProjSpatial", "relative_error", "unbiased_scale"]
