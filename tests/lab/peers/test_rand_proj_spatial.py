@@ -21,7 +21,7 @@ def decoded_by_eigenvalues(estimator: RandProjSpatial, projections: Projections,
     eigenvalues, vectors = np.linalg.eigh(rows.T @ rows)
     T = np.where(eigenvalues > 1e-9, 1.0 + r * (eigenvalues - 1.0), np.inf)
     solved = vectors / T @ (vectors.T @ (rows.T @ sent.ravel()))
-    return unbiased_scale(nodes, estimator.k / dim, r) / nodes * solved
+    return np.asarray(unbiased_scale(nodes, estimator.k / dim, r) / nodes * solved)
 
 
 def spread_of(estimator: RandProjSpatial, vectors: np.ndarray, trials: int) -> tuple[np.ndarray, np.ndarray]:

@@ -107,8 +107,8 @@ class RandProjSpatial:
         """The estimate, of d' coordinates, from what all nodes sent, shape (n, k)."""
         nodes, dim = projections.signs.shape
         r = self.r(nodes)
-        scale = unbiased_scale(nodes, self.k / dim, r) / nodes
-        return scale * _solved(projections, r, projections.back(sent))
+        mean: Doubles = unbiased_scale(nodes, self.k / dim, r) / nodes * _solved(projections, r, projections.back(sent))
+        return mean
 
 
 def padded_dim(dim: int) -> int:
@@ -128,9 +128,9 @@ def unbiased_scale(nodes: int, p: float, r: float) -> float:
 
         β² − (1/p + nr) β + (r/p)(1 + (n − 1)r) = 0.
 
-    It is exact for r = 0 and n = 1, where it is 1/p, and for p = 1, where it is T(n). Otherwise it is too small by 1.2/d
-    of itself at most in all cases tried, where two nodes send half of what they know, and mostly by less than 0.3/d
-    (``scripts/measure_rand_proj.py scale``); the estimate is then as much too short.
+    It is exact for r = 0 and n = 1, where it is 1/p, and for p = 1, where it is T(n). Otherwise it is too small, and
+    the estimate too short, by 1.3/d of itself at most in all cases tried (two nodes that send half of what they know),
+    mostly by less than 0.3/d (``scripts/measure_rand_proj.py scale``).
 
     Parameters
     ----------
