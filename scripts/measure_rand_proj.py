@@ -1,9 +1,10 @@
 """Rand-Proj-Spatial (Jiang et al. 2023) beside balanced draws at equal bytes: errors, and what a server computes.
 
-    python scripts/measure_rand_proj.py errors|seconds|scale
+    python scripts/measure_rand_proj.py errors|absent|seconds|scale
 
 ``errors``: ten unit vectors, every two with the same product, d = 256 and 1,024; error over ‖x‖² in single rounds,
-means over trials, all by 64 + 4k bytes a node. Opt is told R2/R1. ``seconds``: processor time of a server for a round.
+means over trials, all by 64 + 4k bytes a node. Opt is told R2/R1. ``absent``: the same with k = 0.3d, where some of the
+ten do not answer; the error is that of the mean of the others. ``seconds``: processor time of a server for a round.
 ``scale``: β̄ of the limit of long vectors over that of drawn eigenvalues. As in docs/beyond.md.
 """
 
@@ -66,7 +67,7 @@ def errors(trials: int = 40) -> None:
                 for name, estimate in estimators(k, dim, ratio).items():
                     errors = []
                     for seed in range(max(trials * 256 // dim, 4)):
-                        vectors = vectors_with(ratio, dim, np.random.default_rng(seed))
+                        vectors = _vectors(ratio, dim, seed)
                         errors.append(float(np.sum((estimate(vectors, seed) - vectors.mean(axis=0)) ** 2)))
                     spread = np.std(errors, ddof=1) / math.sqrt(len(errors))
                     found.setdefault(name, []).append(f"{np.mean(errors):9.3g} ± {spread:.0e}")
@@ -76,11 +77,32 @@ def errors(trials: int = 40) -> None:
                 print(f"d = {dim}, k = {k}, {64 + 4 * k} bytes  {name:24} {'  '.join(cells)}", flush=True)
 
 
+def absent(trials: int = 40, dim: int = 1024, k: int = 307) -> None:
+    """A line for each number of nodes that came, with the errors at 0.5, 0.9 and 0.99."""
+    for came in (10, 9, 7, 5):
+        cells = []
+        for ratio in (0.5, 0.9, 0.99):
+            told, ours, theirs = ratio * (came - 1), [], []
+            run = sm.Run(sm.Scheme(sm.RandK(k, draw=sm.Balanced()), sm.Spatial(told)), dim)
+            server, clients = sm.Server(run), [sm.Client(run, f"{node}") for node in range(NODES)]
+            for seed in range(trials):
+                vectors, plans = _vectors(ratio, dim, seed), server.plans([client.node for client in clients])
+                for client, vector in zip(clients[:came], vectors, strict=False):
+                    server.accept(client.node, client.encode(vector, seed, plans[client.node]))
+                truth = vectors[:came].mean(axis=0)
+                ours.append(float(np.sum((server.close_round().mean - truth) ** 2)))
+                estimate = RandProjSpatial(k, told).estimate(vectors[:came], np.random.default_rng(seed))
+                theirs.append(float(np.sum((estimate - truth) ** 2)))
+            limit = relative_error(came, k / dim, ratio, ratio)
+            cells.append(f"{np.mean(ours):.3g}, {np.mean(theirs):.3g} (limit {limit:.3g})")
+        print(f"{came} of {NODES}: balanced, Rand-Proj-Spatial(Opt): {'; '.join(cells)}", flush=True)
+
+
 def seconds(repeats: int = 5) -> None:
     """A line for each d: processor time of a round at the server, k = 0.1d, (R2/R1)/(n − 1) = 0.9, n = 10."""
     for dim in (256, 1024, 4096, 65536):
         k, told = round(0.1 * dim), 0.9 * (NODES - 1)
-        vectors = vectors_with(0.9, dim, np.random.default_rng(0))
+        vectors = _vectors(0.9, dim, seed=0)
         run = sm.Run(sm.Scheme(sm.RandK(k, draw=sm.Balanced()), sm.Spatial(told)), dim)
         server, clients = sm.Server(run), [sm.Client(run, f"{node}") for node in range(NODES)]
         ours, theirs = [], []
@@ -119,6 +141,10 @@ def _off(nodes: int, k: int, dim: int, r: float, draws: int) -> float:
     return dim * (unbiased_scale(nodes, k / dim, r) * total / (nodes * dim) - 1.0)
 
 
+def _vectors(ratio: float, dim: int, seed: int) -> Doubles:
+    return vectors_with(ratio, dim, np.random.default_rng(seed))
+
+
 def _closed(server: sm.Server, blobs: dict[str, bytes]) -> None:
     for node, blob in blobs.items():
         server.accept(node, blob)
@@ -133,7 +159,7 @@ def _time(work: Callable[..., object], *given: object) -> float:
 
 def main() -> None:
     """Run what is asked for."""
-    parts = {"errors": errors, "seconds": seconds, "scale": scale}
+    parts = {"errors": errors, "absent": absent, "seconds": seconds, "scale": scale}
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=parts)
     parts[parser.parse_args().what]()

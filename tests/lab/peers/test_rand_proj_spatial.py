@@ -127,6 +127,12 @@ def test_the_published_errors_of_identical_vectors(nodes, k, published):
     assert relative_error(nodes, k / 1024, 1.0, 1.0) == pytest.approx(published, abs=5e-4)
 
 
+def test_max_has_no_finite_error_where_nodes_just_suffice_and_differ():
+    assert relative_error(10, 0.1, 1.0, 1.0) == 0.0
+    assert relative_error(10, 0.1, 1.0, 0.9) == math.inf
+    assert relative_error(10, 0.05, 1.0, 0.9) > relative_error(10, 0.05, 0.9, 0.9)
+
+
 @pytest.mark.parametrize(("dim", "nodes", "k", "trials"), [(1024, 10, 20, 5), (64, 10, 6, 20)])
 def test_identical_vectors_have_the_error_of_least_squares(dim, nodes, k, trials):
     vectors = np.tile(np.random.default_rng(0).normal(size=dim), (nodes, 1))
