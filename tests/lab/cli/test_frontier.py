@@ -48,6 +48,15 @@ def test_json_has_all_points_and_says_which_are_on_the_fronts(vectors):
     assert found["trade"].startswith("The knee")
 
 
+def test_the_estimator_of_another_paper_is_shown_to_compare_with(vectors):
+    names = ("--schemes", "rand-k,rand-proj-spatial-avg", "--budgets", "0.1KB", "--seeds", "1", "--values", "float32")
+    done = sparsemean("frontier", vectors, *names)
+    assert re.search(r"on no front: rand-proj-spatial-avg has \S+ at 100 bytes\.", " ".join(done.stdout.split()))
+    found = json.loads(sparsemean("frontier", vectors, *names, "--json").stdout)
+    assert [point["scheme"] for point in found["points"] if point["peer"]] == ["rand-proj-spatial-avg float32"]
+    assert found["not_played"] == ""
+
+
 def test_ctrl_c_shows_what_is_done_and_the_next_run_goes_on(vectors, tmp_path, monkeypatch):
     arguments = ("frontier", vectors, *OPTIONS, "--json")
     whole = json.loads(sparsemean(*arguments).stdout)

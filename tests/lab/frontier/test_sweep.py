@@ -12,6 +12,7 @@ import pytest
 from sparsemean.errors import InvalidInput
 from sparsemean.lab.compare import Budget, GivenVectors, compare
 from sparsemean.lab.frontier import Frontier, KeptPoints, Point, Sweep, default_budgets
+from sparsemean.lab.peers import PEERS
 
 RNG = np.random.default_rng(3)
 VECTORS = RNG.normal(size=16) + 0.3 * RNG.normal(size=(2, 4, 16))
@@ -122,6 +123,41 @@ def test_an_interrupted_sweep_goes_on_where_it_stopped_and_comes_to_the_same(fou
     assert runs[0] == (2 * stop, total)
     assert runs[-1] == (total, total)
     assert len(runs) == 1 + total - 2 * stop  # nothing is played twice
+
+
+def test_the_estimator_of_another_paper_is_played_at_the_same_bytes_and_on_no_front(tmp_path):
+    alike = np.tile(RNG.normal(size=16), (1, 4, 1))
+    asked = Sweep(GivenVectors(alike), [100, 140], ["rand-k", PEERS[0]], ["float32"], seeds=2)
+    runs: list[tuple[int, int]] = []
+    kept = KeptPoints(tmp_path, asked.given, 2)
+    points = list(asked.points(kept, progress=lambda *now: runs.append(now)))
+    found = asked.frontier(points)
+    peers = [each for each in found.points if each.peer]
+    assert [(each.scheme, each.budget, each.k, each.bytes_per_node) for each in peers] == [
+        ("rand-proj-spatial-avg float32", 100, 9, 100.0),
+        ("rand-proj-spatial-avg float32", 140, 16, 128.0),
+    ]
+    own = {each.budget: each.nmse for each in found.points if each.scheme == "rand-k float32"}
+    assert 0.0 < peers[0].nmse < own[100]  # what the nodes have in common is used
+    assert peers[1].nmse < 1e-12
+    assert found.complete
+    assert not any(each.peer for each in (*found.front, *found.unbiased_front))
+    assert [each["peer"] for each in found.to_json()["points"]] == [each.peer for each in found.points]
+    total = 2 * len(points)
+    assert runs == [(done, total) for done in range(total + 1)]
+    runs.clear()
+    assert asked.frontier(list(asked.points(kept, progress=lambda *now: runs.append(now)))) == found
+    assert runs == [(total, total)]
+
+
+def test_where_the_estimator_of_another_paper_takes_too_long_the_reason_is_said(monkeypatch):
+    monkeypatch.setattr("sparsemean.lab.frontier.peer_points.MOST", 100)
+    asked = Sweep(GivenVectors(VECTORS), [100], ["rand-k", PEERS[0]], ["float32"], seeds=1)
+    found = asked.frontier(list(asked.points()))
+    assert found.complete
+    assert not any(each.peer for each in found.points)
+    assert "would decode 128 values" in found.not_played
+    assert sweep().frontier([]).not_played == ""  # nobody asked for it
 
 
 def test_budgets_may_be_added_to_a_kept_sweep(tmp_path):

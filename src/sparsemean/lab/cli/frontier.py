@@ -20,6 +20,7 @@ from sparsemean.lab.cli.sizes import bytes_of
 from sparsemean.lab.compare import GivenVectors
 from sparsemean.lab.frontier import Frontier, KeptPoints, Point, Sweep, trade
 from sparsemean.lab.frontier.page import write_page
+from sparsemean.lab.peers import PEERS
 
 COLUMNS = ["scheme and values", "bytes", "k", "NMSE ± se", "unbiased"]
 
@@ -49,14 +50,15 @@ def frontier_command(
 
     The front of unbiased schemes is the main one; that of all schemes has biased ones on it too. Schemes that diverge,
     or are told what nobody knows, are on neither. The dense means in float32, float16 and int8 are always among the
-    points. Stop it with Ctrl-C: what is finished is shown, and with --keep the next run goes on from there.
+    points. rand-proj-spatial-avg, of another paper, is played to compare with, and on neither front. Stop it with
+    Ctrl-C: what is finished is shown, and with --keep the next run goes on from there.
     """
     if report is not None and report.is_dir():
         raise InvalidInput(f"{report} is a folder; name a file in it")
     vectors, origin, note = inputs.vectors_of(source, header)
     given = GivenVectors(vectors[:rounds], inputs.weights_of(weights))
     limits = [bytes_of(text) for text in budgets.split(",")] if budgets else []
-    sweep = Sweep(given, limits, inputs.schemes_of(schemes), inputs.kinds_of(values), seeds)
+    sweep = Sweep(given, limits, inputs.schemes_of(schemes, PEERS), inputs.kinds_of(values), seeds)
     kept = KeptPoints(keep, given, seeds) if keep else None
     found = _swept(sweep, kept)
     if report is not None:
@@ -109,6 +111,11 @@ def _show(found: Frontier, source: str, note: str) -> None:
     )
     if found.left_out:
         tell(f"Too large for every budget: {', '.join(found.left_out)}.")
+    compared = [f"{point.nmse:.3g} at {point.bytes_per_node:.0f} bytes" for point in found.points if point.peer]
+    if compared:
+        tell(f"To compare with, on no front: {PEERS[0]} has {', '.join(compared)}.")
+    if found.not_played:
+        tell(f"{found.not_played}.")
     tell(trade(found), "bold")
     if note:
         console.print(f"Note: {plain(note)}.", highlight=False, markup=False, soft_wrap=True)

@@ -65,9 +65,9 @@ def weights_of(path: Path | None) -> Doubles | None:
         raise InvalidInput(f"{path}: not a .npy or .csv file with one weight per node ({error})") from None
 
 
-def schemes_of(text: str | None) -> Sequence[str]:
-    """Names of schemes, all where none is given."""
-    known = [*names(), AUTO]
+def schemes_of(text: str | None, peers: Sequence[str] = ()) -> Sequence[str]:
+    """Names of schemes, and of ``peers``; all where none is given."""
+    known = [*names(), AUTO, *peers]
     chosen = [name.strip() for name in text.split(",")] if text else known
     for name in chosen:
         if name not in known:

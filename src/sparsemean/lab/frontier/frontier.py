@@ -10,6 +10,7 @@ from typing import Any
 from sparsemean.lab.compare.advice import ORACLE
 from sparsemean.lab.compare.playing import Result
 from sparsemean.lab.frontier.pareto import pareto_front
+from sparsemean.lab.peers import PEERS
 from sparsemean.lab.tables import TableRow
 
 
@@ -51,6 +52,11 @@ class Point:
         """Whether it was told the true correlation, which nobody knows."""
         return self.scheme.partition(" ")[0] == ORACLE
 
+    @property
+    def peer(self) -> bool:
+        """Whether it is of an estimator that the library has no server for."""
+        return self.scheme.partition(" ")[0] in PEERS
+
     def row(self) -> TableRow:
         """As a row of a table, from which ``Point(**row)`` makes it again."""
         return asdict(self)
@@ -80,6 +86,8 @@ class Frontier:
         Names of the schemes that no budget has room for.
     complete
         Whether the sweep ran to its end.
+    not_played
+        What takes too long on these vectors, as a sentence without a full stop; empty where nothing does.
     """
 
     points: tuple[Point, ...]
@@ -91,6 +99,7 @@ class Frontier:
     budgets: tuple[int, ...]
     left_out: tuple[str, ...] = ()
     complete: bool = True
+    not_played: str = ""
 
     @cached_property
     def unbiased_front(self) -> tuple[Point, ...]:
@@ -115,14 +124,20 @@ class Frontier:
         return tuple(tuple(ties[cost]) for cost in sorted(ties, key=lambda cost: (cost[0], -cost[1])))
 
     def _front(self, chosen: Callable[[Point], bool]) -> tuple[Point, ...]:
-        able = [point for point in self.points if chosen(point) and not point.diverges and not point.told]
+        able = [each for each in self.points if chosen(each) and not (each.diverges or each.told or each.peer)]
         return tuple(able[i] for i in pareto_front([(point.bytes_per_node, point.nmse) for point in able]))
 
     def to_json(self) -> dict[str, Any]:
         """As plain data; every point says on which fronts it is."""
         main, of_all = set(self.unbiased_front), set(self.front)
         points = [
-            {**asdict(point), "told": point.told, "on_unbiased_front": point in main, "on_front": point in of_all}
+            {
+                **asdict(point),
+                "told": point.told,
+                "peer": point.peer,
+                "on_unbiased_front": point in main,
+                "on_front": point in of_all,
+            }
             for point in self.points
         ]
         return {**asdict(self), "points": points}

@@ -51,8 +51,8 @@ TERMS = (
     "NMSE is the squared distance between estimate and true mean, divided by the mean squared length of the vectors. "
     "Bytes are those of a payload as it was sent, header included. An unbiased scheme is right on average, so its "
     "errors cancel over rounds. A scheme that diverges, or that is told the true correlation (rand-k-spatial-opt), is "
-    "shown but on no front. “identity” is the dense mean: every node sends its whole vector. In tables, ± is one "
-    "standard error."
+    "shown but on no front; so is rand-proj-spatial-avg, an estimator of another paper that is there to compare with. "
+    "“identity” is the dense mean: every node sends its whole vector. In tables, ± is one standard error."
 )
 
 
@@ -81,6 +81,7 @@ def write_page(
     notes = [
         "" if frontier.complete else "The sweep was stopped before its end.",
         f"Too large for every budget: {', '.join(frontier.left_out)}." if frontier.left_out else "",
+        f"{frontier.not_played}." if frontier.not_played else "",
         f"About the file: {note}." if note else "",
     ]
     words = paragraphs(facts, "caption") + "".join(paragraphs(text, "note") for text in notes)
@@ -141,9 +142,9 @@ def _colour(point: Point, frontier: Frontier) -> str:
 
 
 def _own_lines(frontier: Frontier) -> set[str]:
-    """The schemes that have a line of their own: those on a front, of equal points the first; and the dense means."""
-    dense = {point.scheme for point in frontier.points if point.scheme in DENSE}
-    return dense | {tied[0].scheme for tied in frontier.marked}
+    """The schemes that have a line of their own: of equal points on a front the first; dense means, and peers."""
+    references = {point.scheme for point in frontier.points if point.scheme in DENSE or point.peer}
+    return references | {tied[0].scheme for tied in frontier.marked}
 
 
 def _notes(frontier: Frontier, scale: AxisScale) -> tuple[str, ...]:

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 
 import numpy as np
 
 from sparsemean.lab.compare import Budget, Entry, GivenVectors, entries_within, played
 from sparsemean.lab.frontier.frontier import Frontier, Point
 from sparsemean.lab.frontier.kept import KeptPoints
+from sparsemean.lab.frontier.peer_points import PeerEntry, peer_entries
+from sparsemean.lab.peers import PEERS
 from sparsemean.run import Run
 from sparsemean.schemes import AUTO, SIZELESS, named, names
 from sparsemean.wire.values import value_kind
@@ -34,7 +37,8 @@ class Sweep:
         Bytes per node and round, header included; refused where one is too small for every scheme. By default
         ``default_budgets`` of the vectors' length.
     schemes
-        Names; all by default. Those that send whole vectors are played once for each kind of values, not per budget.
+        Names; all by default, those of ``peers.PEERS`` included, which are played in this process and in float32 alone.
+        Those that send whole vectors are played once for each kind of values, not per budget.
     values
         Kinds of values, by name.
     seeds
@@ -69,27 +73,33 @@ class Sweep:
         progress
             Called with (done, total), in runs of one seed.
         """
-        missing, found = [], 0
-        for entry in self._entries[0]:
-            point = kept.read(entry.name, entry.budget.bytes) if kept else None
-            if point is None:
-                missing.append(entry)
-            else:
-                found += self.seeds
-                yield point
-        total = found + self.seeds * len(missing)
-        progress(found, total)
-        results = played(self.given, missing, self.seeds, jobs, lambda done, _: progress(found + done, total))
-        for entry, result in zip(missing, results, strict=True):
-            point = Point.of(result, entry.budget.bytes)
+        entries, peers = self._entries[0], self._peers[0]
+        every: list[Entry | PeerEntry] = [*entries, *peers]
+        before = {each: kept.read(each.name, each.budget.bytes) for each in every} if kept else {}
+        finished = {each: point for each, point in before.items() if point is not None}
+        yield from finished.values()
+        done, total = self.seeds * len(finished), self.seeds * len(every)
+        progress(done, total)
+
+        def played_one(*_: int) -> None:
+            nonlocal done
+            done += 1
+            progress(done, total)
+
+        missing = [entry for entry in entries if entry not in finished]
+        results = played(self.given, missing, self.seeds, jobs, played_one)
+        made = (Point.of(result, entry.budget.bytes) for entry, result in zip(missing, results, strict=True))
+        others = (peer.point(self.given, self.seeds, played_one) for peer in peers if peer not in finished)
+        for point in chain(made, others):
             if kept:
                 kept.write(point)
             yield point
 
     def frontier(self, points: Sequence[Point]) -> Frontier:
         """These points, in the order of the sweep, and their fronts."""
-        entries, left_out = self._entries
-        order = {(entry.name, entry.budget.bytes): place for place, entry in enumerate(entries)}
+        (entries, left_out), (peers, not_played) = self._entries, self._peers
+        every: list[Entry | PeerEntry] = [*entries, *peers]
+        order = {(entry.name, entry.budget.bytes): place for place, entry in enumerate(every)}
         return Frontier(
             points=tuple(sorted(points, key=lambda point: order[point.scheme, point.budget])),
             zero_error=self.given.zero_error,
@@ -99,8 +109,16 @@ class Sweep:
             seeds=self.seeds,
             budgets=self.limits,
             left_out=left_out,
-            complete=len(points) == len(entries),
+            complete=len(points) == len(every),
+            not_played=not_played,
         )
+
+    @cached_property
+    def _peers(self) -> tuple[list[PeerEntry], str]:
+        """Points to compare with, and why there are none."""
+        if self.schemes and not set(PEERS) & set(self.schemes):
+            return [], ""
+        return peer_entries(self.given, self.limits, self.seeds)
 
     @cached_property
     def _entries(self) -> tuple[list[Entry], tuple[str, ...]]:
@@ -109,7 +127,7 @@ class Sweep:
         Where a larger budget allows no larger k, as where all coordinates are sent already, it has no point.
         """
         kinds = [value_kind(kind).name for kind in self.values]
-        every = self.schemes or [*names(), AUTO]
+        every = [name for name in self.schemes if name not in PEERS] if self.schemes else [*names(), AUTO]
         chosen = [f"{name} {kind}" for kind in kinds for name in every if name != AUTO]
         chosen += [AUTO] if AUTO in every else []
         whole = [name for name in chosen if name.partition(" ")[0] in SIZELESS]

@@ -55,6 +55,7 @@ _LISTED = {
     "rand-k-balanced-hybrid-shrunk": Style(
         "Balanced draws, hybrid memory, shrunk", "#9000e8", "#e860ff", "hexagon-open", "dot"
     ),
+    "rand-proj-spatial-avg": Style("Rand-Proj-Spatial (Avg)", "#7c2d12", "#fdba74", "x-open", "dot"),
     "auto": Style("Auto", "#0e7490", "#22d3ee", "circle-open"),
     "rand-k-ratio": Style("Ratio", "#b45309", "#fbbf24", "diamond"),
     "rand-k-balanced-ratio": Style("Balanced draws, ratio", "#b45309", "#fbbf24", "diamond-open", "dash"),
