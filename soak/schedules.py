@@ -7,7 +7,7 @@ differences to a state or to a mean that a node has heard, now or some rounds ag
 those who were accepted: what is out of step is refused, and never counted. A node that keeps what the server remembers
 of it, and is in step, has the very same. Plans are the same from all servers, and the same again after a crash.
 
-    python soak/schedules.py --examples 10000 [--only auto]
+    python soak/schedules.py --examples 10000 [--only auto,remembered]
 """
 
 from __future__ import annotations
@@ -299,9 +299,9 @@ def _comparable(answer: tuple[str, Any]) -> tuple[str, Any]:
 
 
 def play(examples: int, number: int = 0, only: str = "") -> Counter[str]:
-    """So many schedules, others for each number, of schemes whose name has this in it; what happened in them."""
+    """So many schedules, others for each number, of schemes with one of these words in their name; what happened."""
     did.clear()
-    chosen_schemes[:] = [name for name in sorted(SCHEMES) if only in name]
+    chosen_schemes[:] = [name for name in sorted(SCHEMES) if any(word in name for word in only.split(","))]
     unsynced = journal_module.UNSYNCED
     chosen = settings(
         max_examples=examples,
@@ -323,7 +323,7 @@ def main() -> None:
     """Play, print."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--examples", type=int, default=10_000)
-    options.add_argument("--only", default="", help="schemes whose name has this in it")
+    options.add_argument("--only", default="", help="schemes with one of these words in their name")
     options.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     given = options.parse_args()
     logging.getLogger("sparsemean").setLevel(logging.ERROR)
