@@ -281,7 +281,7 @@ def test_a_payload_that_was_read_by_a_reference_that_is_no_longer_there_is_refus
         server.accept("n0", blob)
 
 
-@pytest.mark.parametrize("wrong", [np.ones(DIM - 1), np.full(DIM, np.inf)])
+@pytest.mark.parametrize("wrong", [np.ones(DIM - 1), np.full(DIM, np.inf), np.full(DIM, 1e39)])
 def test_what_cannot_be_a_reference_is_refused(wrong):
     server = sm.Server(run_of())
     before = server.digest()

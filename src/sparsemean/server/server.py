@@ -222,7 +222,9 @@ class Server:
                 f"{self.run.scheme.encoder!r} sends vectors as they are; use "
                 + ('node="broadcast"' if self.run.auto else "Relative")
             )
-        single = vector_of(reference, self.run.dim).astype(np.float32)
+        with np.errstate(over="ignore"):
+            single = vector_of(reference, self.run.dim).astype(np.float32)
+        vector_of(single, self.run.dim)  # which refuses what is beyond float32
 
         def referred() -> None:
             roster = self._rounds.ready()
