@@ -57,7 +57,7 @@ class SparseMean(Strategy):
         if isinstance(whole, str):
             raise sm.InvalidInput(f"whole is a list of patterns of array names, such as [{whole!r}]")
         if not isinstance(scheme, sm.Scheme):
-            raise sm.InvalidInput(f'scheme is a Scheme, such as named("rand-k-hybrid", k=0.1), not {scheme!r}')
+            raise sm.InvalidInput(f'scheme is a Scheme, such as named("auto", k=0.05), not {scheme!r}')
         if scheme.node_state:
             raise sm.IncompatibleScheme(
                 f"{scheme.encoder!r} keeps state at the node, and Flower's nodes lose theirs when they restart; "
