@@ -25,9 +25,9 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--dataset", default="auto", help="fashion-mnist, digits, or auto: the first that is found")
     parser.add_argument("--rate", type=float, default=0.1, help="of the nodes' gradient descent")
-    parser.add_argument("--scheme", default="rand-k-hybrid")
-    parser.add_argument("--k", type=float, default=0.2)
-    parser.add_argument("--values", default="int8")
+    parser.add_argument("--scheme", default="auto")
+    parser.add_argument("--k", type=float, default=0.012)
+    parser.add_argument("--values", default="", help="such as int8; auto chooses")
     parser.add_argument("--home", type=Path, help="where Flower keeps its files; gone afterwards where left out")
     parser.add_argument("--out", type=Path, default=Path("flower.png"), help="the plot; the figures go beside it")
     options = parser.parse_args()
@@ -46,7 +46,7 @@ def main() -> None:
             found[name] = json.loads(results.read_text())
     print_table(found)
     options.out.with_suffix(".json").write_text(json.dumps(found))
-    plot(found, options.out, f"{options.scheme}, k = {options.k:g}, {options.values}")
+    plot(found, options.out, ", ".join(filter(None, (options.scheme, f"k = {options.k:g}", options.values))))
 
 
 @contextmanager

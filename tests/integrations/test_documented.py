@@ -27,6 +27,8 @@ def test_flower() -> None:
     assert isinstance(node["app"], ClientApp)
     assert isinstance(server["app"], ServerApp)
     assert node["app"]._mods == [node["sparsemean_mod"]]
+    exec(snippets("flower.md")[2], server)
+    assert server["strategy"].scheme.encoder.facts.relative
 
 
 def test_torch_ddp(tmp_path: Path) -> None:

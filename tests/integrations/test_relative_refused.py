@@ -9,16 +9,6 @@ import sparsemean as sm
 SCHEME = sm.Scheme(sm.Relative(sm.RandK(0.1)), values="int8")
 
 
-def test_flower_refuses_it():
-    pytest.importorskip("flwr")
-    from flwr.serverapp.strategy import FedAvg
-
-    from sparsemean.integrations.flower import SparseMean
-
-    with pytest.raises(sm.IncompatibleScheme, match="hear the last mean update; Flower sends them the model alone"):
-        SparseMean(FedAvg(), SCHEME)
-
-
 def test_shards_refuse_it():
     pytest.importorskip("ray")
     from sparsemean.integrations.ray.ranges import Sharding

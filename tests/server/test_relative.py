@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 import zlib
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,10 @@ import sparsemean as sm
 from sparsemean import codec
 from sparsemean.checks import check_scheme
 from sparsemean.encoders import Encoder
+from sparsemean.journal import faults
+from sparsemean.journal.log import Log, Record
 from sparsemean.payload import Part, Payload
+from sparsemean.server.submissions import submission_of
 
 DIM, N = 300, 6
 NODES = [f"n{i}" for i in range(N)]
@@ -85,7 +89,7 @@ def test_another_mean_than_the_last_is_refused_and_nothing_changes():
     new = play(server, vectors(1)).mean
     client, before = sm.Client(server.run, "n0"), server.digest()
     for wrong in (old, new.astype(np.float16), new + 1e-3, np.zeros(DIM)):
-        with pytest.raises(sm.OutOfStep, match=r"not the last one here; encode with reference=server\.reference"):
+        with pytest.raises(sm.OutOfStep, match=r"not the reference here; encode with reference=server\.reference"):
             server.accept("n0", client.encode(vectors(2)[0], 2, reference=wrong))
         assert server.digest() == before
     server.accept("n0", client.encode(vectors(2)[0], 2, reference=new))
@@ -217,3 +221,110 @@ def test_other_encoders_take_no_reference(name):
 def test_a_wrong_reference_is_named_as_that(wrong):
     with pytest.raises(sm.InvalidInput, match=r"^reference=: "):
         sm.Client(run_of(), "a").encode(np.ones(DIM), 0, reference=wrong)
+
+
+def of_another_kind(round: int) -> np.ndarray:
+    """What nodes hear in place of the mean: here a step towards it."""
+    mean: np.ndarray = vectors(round).mean(axis=0)
+    return 0.7 * mean
+
+
+def test_the_reference_of_a_round_may_be_given_and_the_next_is_the_last_mean_again():
+    server = sm.Server(run_of(values="int4"))
+    server.refer_to(of_another_kind(0))
+    given = server.reference
+    assert given is not None
+    assert given.tolist() == of_another_kind(0).astype(np.float32).tolist()
+    with pytest.raises(sm.OutOfStep):
+        server.accept("n0", sm.Client(server.run, "n0").encode(vectors(0)[0], 0, reference=np.zeros(DIM)))
+    first = play(server, vectors(0))
+    plain = play(sm.Server(run_of(values="int4")), vectors(0))  # which has no reference in the first round
+    truth = vectors(0).mean(axis=0)
+    assert np.sum((first.mean - truth) ** 2) < 0.3 * np.sum((plain.mean - truth) ** 2)  # 0.3² of the energy is left
+    assert server.reference is not None
+    assert server.reference.tolist() == first.mean.astype(np.float32).tolist()
+
+
+@pytest.mark.parametrize("encoder", [sm.Identity(), sm.RandK(60, draw=sm.Balanced())], ids=["identity", "balanced"])
+def test_it_is_settled_once_anything_of_the_round_is_told(encoder):
+    server = sm.Server(run_of(encoder))
+    server.refer_to(np.ones(DIM))
+    server.refer_to(of_another_kind(0))  # nothing has been told
+    play_one = sm.Client(server.run, "n0")
+    plans = server.plans(NODES)
+    if not server.run.planned:
+        server.accept("n0", play_one.encode(vectors(0)[0], 0, reference=server.reference))
+    before = server.digest()
+    with pytest.raises(sm.InvalidInput, match=r"before these, or after close_round\(\)"):
+        server.refer_to(np.ones(DIM))
+    server.refer_to(of_another_kind(0))  # the same once more
+    assert server.digest() == before
+    server.accept("n0", play_one.encode(vectors(0)[0], 0, plans["n0"], server.reference))
+    server.close_round()
+    server.refer_to(np.ones(DIM))
+
+
+def test_a_payload_that_was_read_by_a_reference_that_is_no_longer_there_is_refused(monkeypatch):
+    """Else it would be counted, and its record could not be read again."""
+    server = sm.Server(run_of())
+    server.refer_to(np.ones(DIM))
+    blob = sm.Client(server.run, "n0").encode(vectors(0)[0], 0, reference=server.reference)
+    read = submission_of
+
+    def meanwhile(*given: Any) -> Any:
+        submission = read(*given)
+        server.refer_to(np.zeros(DIM))
+        return submission
+
+    monkeypatch.setattr("sparsemean.server.server.submission_of", meanwhile)
+    with pytest.raises(sm.OutOfStep):
+        server.accept("n0", blob)
+
+
+@pytest.mark.parametrize("wrong", [np.ones(DIM - 1), np.full(DIM, np.inf), np.full(DIM, 1e39)])
+def test_what_cannot_be_a_reference_is_refused(wrong):
+    server = sm.Server(run_of())
+    before = server.digest()
+    with pytest.raises(sm.InvalidInput):
+        server.refer_to(wrong)
+    assert server.digest() == before
+    with pytest.raises(sm.InvalidInput, match="sends vectors as they are; use Relative"):
+        sm.Server(sm.Run(sm.named("rand-k", k=3), DIM)).refer_to(np.ones(DIM))
+
+
+def test_a_given_reference_is_in_the_journal_before_it_is_told(tmp_path: Path):
+    """And a server that was killed at any moment goes on by it, to the bit."""
+    run = run_of(sm.RandK(100, draw=sm.Balanced()), values="int8", memory=sm.Hybrid(), decoder=sm.Spatial("learned"))
+    plain = sm.Server(run)
+    for round in range(3):
+        x = vectors(round)
+        plain.refer_to(of_another_kind(round))
+        reference = plain.reference
+        plans = plain.plans(NODES)
+        for moment in range(3):  # given; plans told; some payloads here
+            with sm.Server(run, journal=tmp_path) as server:
+                if moment == 0:
+                    server.refer_to(of_another_kind(round))
+                if moment == 1:
+                    assert server.plans(NODES) == plans
+                if moment == 2:
+                    server.accept("n0", sm.Client(run, "n0").encode(x[0], round, plans["n0"], server.reference))
+                assert np.array_equal(np.array(server.reference), np.array(reference))
+        expected = play(plain, x).mean
+        with sm.Server(run, journal=tmp_path) as server:
+            assert play(server, x).mean.tolist() == expected.tolist()
+            assert server.digest() == plain.digest()
+    assert faults(tmp_path) == []
+
+
+def test_a_reference_in_the_journal_that_does_not_fit_is_refused(tmp_path: Path):
+    for at, blob in enumerate([b"\0" * 4 * (DIM + 1), b"\0" * 5, struct.pack("<f", np.inf) * DIM]):
+        folder = tmp_path / str(at)
+        with sm.Server(run_of(), journal=folder) as server:
+            server.refer_to(np.ones(DIM))
+        with closing(Log(folder)) as log, log.change(durable=True):
+            log.drop_after(-1)
+            log.add(Record(0, "refer", 0, payload=blob))
+        with pytest.raises(sm.JournalError):
+            sm.Server(run_of(), journal=folder)
+        assert (faults(folder) != []) == (len(blob) % 4 > 0)

@@ -62,7 +62,8 @@ def strategy(config: dict) -> Strategy:
     """FedAvg alone, or inside SparseMean."""
     if config["scheme"] == "dense":
         return Dense(fraction_evaluate=0.0)
-    scheme = sm.named(str(config["scheme"]), k=config["k"], values=str(config["values"]))
+    values = {"values": str(config["values"])} if config["values"] else {}
+    scheme = sm.named(str(config["scheme"]), k=config["k"], **values)
     return SparseMean(FedAvg(fraction_evaluate=0.0), scheme, seed=7, journal=config["journal"] or None)
 
 

@@ -146,9 +146,9 @@ def _record_faults(record: Record, before: Record | None) -> Iterator[str]:
         yield f"records between {before.sequence} and {record.sequence} are missing"
     if before is not None and record.round != before.round + (before.kind in ENDS):
         yield f"record {record.sequence} is of round {record.round}, after round {before.round}"
-    if record.kind == "deal":
+    if record.kind in ("deal", "refer"):
         try:
-            _ = record.dealt
+            _ = record.dealt if record.kind == "deal" else record.reference
         except ValueError as error:
             yield f"record {record.sequence}: {error}"
     if record.kind == "accept":

@@ -19,6 +19,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from sparsemean._types import Floats
 from sparsemean.errors import DamagedJournal, JournalError
 from sparsemean.journal.folder import (
     ASIDE,
@@ -199,6 +202,13 @@ class Journal:
         names = json.dumps(terms).encode()
         with self._log.change(self._durable_accepts):
             self._log.add(Record(self._sequence + 1, "deal", round, payload=names))
+        self._appended(1, self._durable_accepts)
+
+    def refer(self, round: int, reference: Floats) -> None:
+        """Append what payloads of the round may be relative to, in place of the last mean."""
+        values = np.ascontiguousarray(reference, "<f4").tobytes()
+        with self._log.change(self._durable_accepts):
+            self._log.add(Record(self._sequence + 1, "refer", round, payload=values))
         self._appended(1, self._durable_accepts)
 
     def end(self, kind: Kind, round: int, state: Tree, estimate: Estimate | None, changes: Tree) -> None:

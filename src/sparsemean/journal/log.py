@@ -10,14 +10,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
+import numpy as np
+
+from sparsemean._types import Floats
 from sparsemean.errors import DamagedJournal, JournalError, SparseMeanError
 from sparsemean.journal.wal import lost_commits
 from sparsemean.sampling import Dealt, check_dealt
 from sparsemean.wire.checksum import crc32
 
-Kind = Literal["accept", "forget", "deal", "close", "skip"]
+Kind = Literal["accept", "forget", "deal", "refer", "close", "skip"]
 ENDS: tuple[Kind, ...] = ("close", "skip")
 PIECE = 1 << 26  # SQLite takes blobs up to a billion bytes; longer ones than this are cut
 NAME = "log.sqlite"
@@ -26,7 +29,7 @@ LOST = (
     f"{NAME}-wal is damaged, or was cut by a power cut before it was synced: what was committed behind that is lost; "
     "nodes may send again, or restore a copy of the journal"
 )
-KINDS = {"accept", "forget", "deal", "close", "skip"}
+KINDS = get_args(Kind)
 DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 SCHEMA = """
 CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL, checksum INTEGER NOT NULL);
@@ -48,14 +51,14 @@ class Record:
     ----------
     sequence : int
         Its number, one more than that of the record before.
-    kind : {"accept", "forget", "deal", "close", "skip"}
-        A payload was accepted; a node was forgotten; slots were given to nodes; the round ended.
+    kind : {"accept", "forget", "deal", "refer", "close", "skip"}
+        A payload was accepted; a node was forgotten; slots were given to nodes; a reference was given; the round ended.
     round : int
     node : str
         Whose payload, or who was forgotten.
     weight, payload : bytes
         Of an accepted payload; where slots were given, ``payload`` is the list of the nodes, or of lists of them, as
-        JSON, and where an epoch goes on, its ratio.
+        JSON, and where an epoch goes on, its ratio; of a reference its values as float32, little-endian.
     """
 
     sequence: int
@@ -71,6 +74,11 @@ class Record:
         dealt: Dealt = json.loads(self.payload)
         check_dealt(dealt)
         return dealt
+
+    @property
+    def reference(self) -> Floats:
+        """What payloads of the round may be relative to."""
+        return np.frombuffer(self.payload, "<f4").astype(np.float32)
 
     @property
     def checksum(self) -> int:
@@ -230,7 +238,7 @@ class Log:
         pieces = [piece for (piece,) in self._database.execute(found, (sequence,))]
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
-    def last(self, kinds: Sequence[Kind] = ("accept", "forget", "deal", *ENDS)) -> int | None:
+    def last(self, kinds: Sequence[Kind] = KINDS) -> int | None:
         """Sequence of the last record of these kinds."""
         with readable("the records of the journal"):
             marks = ", ".join("?" * len(kinds))

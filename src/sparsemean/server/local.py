@@ -22,10 +22,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from sparsemean._types import Doubles
+from sparsemean._types import Doubles, Floats
 from sparsemean.decoding.decoders import Belief
 from sparsemean.decoding.summary import Summary
 from sparsemean.errors import BrokenServer, DamagedJournal, JournalError, SparseMeanError
+from sparsemean.inputs import vector_of
 from sparsemean.memory import Arrival
 from sparsemean.memory.rows import Shelf
 from sparsemean.payload import Payload
@@ -191,6 +192,13 @@ class LocalRounds(Rounds):
         with self._changing():
             self.roster.deal(terms)
 
+    def refer_to(self, reference: Floats) -> None:
+        if self._journal is not None:  # as plans are: payloads that come later are read by it
+            with self._changing(harmless=JournalError):
+                self._journal.refer(self.roster.round, reference)
+        with self._changing():
+            self.roster.refer_to(reference)
+
     def summary(self) -> Summary:
         """What this range adds to the summary of the open round."""
         with self._changing():
@@ -294,6 +302,8 @@ class LocalRounds(Rounds):
                         self._count(entry)
                     elif record.kind == "forget":
                         self._forget(record.node)
+                    elif record.kind == "refer":
+                        self.roster.refer_to(vector_of(record.reference, self._run.dim))
                     else:
                         self.roster.deal(record.dealt)
         except JournalError:

@@ -1,4 +1,4 @@
-"""The reference: the last mean as float32, which nodes that hear the broadcast subtract and the server adds again."""
+"""The reference: what nodes that hear the broadcast subtract and the server adds again, by default the last mean."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ class Reference(NamedTuple):
     round : int
         That round.
     mean : array of float32, optional
-        The last mean before it, read-only; None before the first, and where a node could not subtract it.
+        The last mean before it, or what ``Server.refer_to`` was given; read-only. None before the first, and where a
+        node could not subtract it.
     tag : int
         What stands for it in payloads (``codec.reference_tag``); 0 for None.
     """
@@ -41,16 +42,20 @@ class Reference(NamedTuple):
         single.flags.writeable = False
         return Reference(round, single, reference_tag(single))
 
+    def check(self, basis: int, node: str) -> None:
+        """Refuse a payload that is relative to another reference; 0 is one that is relative to none."""
+        if basis not in (0, self.tag):
+            raise OutOfStep(
+                f"node {node!r} sends the difference to a mean that is not the reference here; encode with "
+                "reference=server.reference, the same to the bit, or without a reference"
+            )
+
     def absolute(self, payload: Payload, basis: int, node: str) -> Payload:
         """The payload with values of x, where those that came are relative to the reference that ``basis`` names."""
-        if not basis:
-            return payload
-        if self.mean is None or self.tag != basis:
-            raise OutOfStep(
-                f"node {node!r} sends the difference to a mean that is not the last one here; encode with "
-                "reference=server.reference, the last mean to the bit, or without a reference"
-            )
+        self.check(basis, node)
         mean = self.mean
+        if mean is None or not basis:
+            return payload
         return replace(payload, parts=tuple(_absolute(part, mean) for part in payload.parts))
 
 

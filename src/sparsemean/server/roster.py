@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from sparsemean._types import Doubles
+from sparsemean._types import Doubles, Floats
 from sparsemean.codec import next_basis
 from sparsemean.decoding.decoders import Belief
 from sparsemean.decoding.summary import Summary
@@ -124,6 +124,10 @@ class Roster:
     def _open_terms(self) -> Terms:
         return self._first_terms(list(self.run.nodes)) if self.dealt is None else self._terms
 
+    def refer_to(self, reference: Floats) -> None:
+        """Make this what payloads of the open round may be relative to, in place of the last mean."""
+        self.reference = Reference.of(self.round, reference)
+
     @property
     def in_epoch(self) -> bool:
         """Whether an epoch is on, which may go on."""
@@ -208,7 +212,8 @@ class Roster:
 
     def check_basis(self, submission: Submission) -> None:
         """A payload that builds on node state must build on the state known here; 0 begins afresh."""
-        if self.open_run.relative:  # the basis is the reference, by which the payload was read
+        if self.reference is not None and self.open_run.relative:  # the basis is that by which the payload was read
+            self.reference.check(submission.basis, submission.receipt.node)  # once more: it was read without the lock
             return
         node, known = submission.receipt.node, self._basis.get(submission.receipt.node, 0)
         if submission.basis not in (known, 0) or (submission.payload is None and submission.basis == 0):

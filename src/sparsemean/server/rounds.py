@@ -9,10 +9,11 @@ from typing import Literal
 
 import numpy as np
 
-from sparsemean._types import Counts, Doubles
+from sparsemean._types import Counts, Doubles, Floats
 from sparsemean.decoding.decoders import Belief
 from sparsemean.decoding.quality import Quality, bounded
 from sparsemean.decoding.summary import Summary
+from sparsemean.errors import InvalidInput
 from sparsemean.results import Estimate
 from sparsemean.sampling import Dealt
 from sparsemean.server.assessment import Assessment
@@ -84,6 +85,10 @@ class Rounds(ABC):
     @abstractmethod
     def deal(self, terms: Dealt) -> None:
         """Fix what nodes go by in the open round; ``Roster.next_deal`` has the terms."""
+
+    def refer_to(self, reference: Floats) -> None:
+        """Make this the reference of the open round, before anything of it is told."""
+        raise InvalidInput("this kind of server reads no payloads that are relative to a reference; use Server")
 
     @abstractmethod
     def prepare(self, kind: Kind) -> Prepared:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from sparsemean._types import Doubles, Floats
 from sparsemean.codec import pack_plan
@@ -24,7 +25,7 @@ from sparsemean.errors import (
     SparseMeanError,
     WrongRound,
 )
-from sparsemean.inputs import journal_folder, lists_of, node_name, payload_pairs, round_number
+from sparsemean.inputs import journal_folder, lists_of, node_name, payload_pairs, round_number, vector_of
 from sparsemean.kernels import cores, parallel_map
 from sparsemean.results import Estimate, Receipt
 from sparsemean.run import Run
@@ -198,10 +199,46 @@ class Server:
     def reference(self) -> Floats | None:
         """The last mean as float32, for nodes with a ``Relative`` encoder: ``client.encode(…, reference=…)``.
 
-        None before the first round has ended, and where the scheme has no use for it. Read-only.
+        Or what ``refer_to`` was given in this round. None before the first round has ended, and where the scheme has no
+        use for it. Read-only.
         """
         reference = self._ready_alone(lambda rounds: rounds.roster.reference)
         return None if reference is None else reference.mean
+
+    def refer_to(self, reference: npt.ArrayLike) -> None:
+        """Make this the reference of the open round, in place of the last mean: where nodes hear something else.
+
+        As by an optimiser that makes its own step of the mean. Call it before any plan of the round is told or any
+        payload accepted: from then on the reference stays until the round ends, and giving the same once more does
+        nothing. It is in the journal when this returns. The next round refers to its own last mean again.
+
+        Parameters
+        ----------
+        reference : (d,) array
+            Of which float32 is taken. Nodes must have the same to the bit, or send without a reference.
+        """
+        if not self.run.relative:
+            raise InvalidInput(
+                f"{self.run.scheme.encoder!r} sends vectors as they are; use "
+                + ('node="broadcast"' if self.run.auto else "Relative")
+            )
+        with np.errstate(over="ignore"):
+            single = vector_of(reference, self.run.dim).astype(np.float32)
+        vector_of(single, self.run.dim)  # which refuses what is beyond float32
+
+        def referred() -> None:
+            roster = self._rounds.ready()
+            held = None if roster.reference is None else roster.reference.mean
+            if held is not None and held.tobytes() == single.tobytes():
+                return
+            if roster.begun:
+                raise InvalidInput(
+                    f"plans of round {roster.round} are told, or payloads came, which go by its reference; call "
+                    "refer_to() before these, or after close_round()"
+                )
+            self._rounds.refer_to(single)
+
+        self._alone(referred)
 
     @property
     def open_run(self) -> Run:

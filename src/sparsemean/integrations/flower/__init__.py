@@ -1,7 +1,7 @@
 """Flower: train replies as sparsemean payloads, by a mod at the nodes and a strategy that wraps yours.
 
 app = ClientApp(mods=[sparsemean_mod])
-strategy = SparseMean(inner=FedAvg(), scheme=sm.named("rand-k-hybrid", k=0.1))
+strategy = SparseMean(inner=FedAvg(), scheme=sm.named("auto", k=0.05))
 """
 
 try:

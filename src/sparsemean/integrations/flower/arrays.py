@@ -49,9 +49,14 @@ class Parted:
     def _sparse(self, arrays: Arrays) -> Arrays:
         return {name: arrays[name] for name in sorted(arrays) if name not in self.whole}
 
+    @property
+    def start(self) -> npt.NDArray[np.floating[Any]]:
+        """The arrays that do not travel whole, as one vector."""
+        return self.layers.vector(self._start)
+
     def difference(self, trained: Mapping[str, Array]) -> npt.NDArray[np.floating[Any]]:
         """What training changed, as one vector."""
-        return self.layers.vector(self._sparse(_numpy(trained))) - self.layers.vector(self._start)
+        return self.layers.vector(self._sparse(_numpy(trained))) - self.start
 
     def pack_whole(self, trained: Mapping[str, Array]) -> bytes:
         """The arrays that travel whole, one behind the other, little-endian."""
@@ -94,7 +99,7 @@ class Parted:
 
     def moved(self, difference: npt.NDArray[np.float64], whole: Arrays) -> Arrays:
         """The model after this mean difference, and with these arrays that travelled whole."""
-        sparse = self.layers.arrays(self.layers.vector(self._start) + difference)
+        sparse = self.layers.arrays(self.start + difference)
         return {name: whole[name] if name in whole else sparse[name] for name in self.arrays}
 
     def typed(self, arrays: Mapping[str, npt.NDArray[Any]]) -> Arrays:

@@ -9,12 +9,14 @@ from flwr.app import Array, ArrayRecord, ConfigRecord, Context, Message, Message
 
 import sparsemean as sm
 from sparsemean.integrations.flower.arrays import Parted
+from sparsemean.integrations.flower.heard import heard, singles
 from sparsemean.integrations.flower.privacy import check_no_clipping, check_order
 
 # Not numpy's type, so that a strategy that knows nothing of payloads fails instead of averaging them.
 STYPE = "sparsemean.v1"
 PAYLOAD, WHOLE_PART = "sparsemean", "sparsemean-whole"
 RUN, ROUND, PLAN, WHOLE = "sparsemean-run", "sparsemean-round", "sparsemean-plan", "sparsemean-whole"
+REFERENCE = "sparsemean-reference"
 
 
 class SparseMeanMod:
@@ -22,7 +24,7 @@ class SparseMeanMod:
 
     Put it first in ``mods``: the first mod is the last to touch a reply, and LocalDpMod has to see the arrays.
     A message that asks for a payload and for the clipping of central differential privacy is refused, wherever the
-    clipping mod stands.
+    clipping mod stands. Where nodes are to hear the broadcast, it keeps the model in ``context.state``.
 
     Parameters
     ----------
@@ -49,10 +51,11 @@ class SparseMeanMod:
             return reply
         key, trained = _only_arrays(reply)
         parted = Parted(received, cast(list[str], config[WHOLE]))
+        reference = heard(context, singles(parted), cast(int, config[REFERENCE])) if REFERENCE in config else None
         run = sm.Run.from_json(str(config[RUN]), self.members)
         client = sm.Client(run, str(message.metadata.dst_node_id), self.encoder)
         plan = cast(bytes, config.get(PLAN, b""))
-        parts = {PAYLOAD: client.encode(parted.difference(trained), cast(int, config[ROUND]), plan)}
+        parts = {PAYLOAD: client.encode(parted.difference(trained), cast(int, config[ROUND]), plan, reference)}
         if parted.whole:
             parts[WHOLE_PART] = parted.pack_whole(trained)
         reply.content[key] = ArrayRecord(

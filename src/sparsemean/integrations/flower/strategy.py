@@ -14,12 +14,15 @@ from flwr.serverapp import Grid
 from flwr.serverapp.strategy import FedAvg, Strategy
 
 import sparsemean as sm
+from sparsemean.codec import reference_tag
 from sparsemean.integrations.flower.arrays import WHOLE, Parted, record_of
+from sparsemean.integrations.flower.heard import Singles, change, singles
 from sparsemean.integrations.flower.inner import check_inner
-from sparsemean.integrations.flower.mod import PLAN, ROUND, RUN
+from sparsemean.integrations.flower.mod import PLAN, REFERENCE, ROUND, RUN
 from sparsemean.integrations.flower.mod import WHOLE as WHOLE_PATTERNS
 from sparsemean.integrations.flower.privacy import check_no_clipping, check_not_wrapped
 from sparsemean.integrations.flower.replies import TrainReply, common_metrics, failure, quality_of, read_reply
+from sparsemean.wire.values import bounded
 
 log = getLogger("flwr.sparsemean")
 OF_SERVER = tuple(name for name in signature(sm.Server).parameters if name != "run")
@@ -54,16 +57,11 @@ class SparseMean(Strategy):
         if isinstance(whole, str):
             raise sm.InvalidInput(f"whole is a list of patterns of array names, such as [{whole!r}]")
         if not isinstance(scheme, sm.Scheme):
-            raise sm.InvalidInput(f'scheme is a Scheme, such as named("rand-k-hybrid", k=0.1), not {scheme!r}')
+            raise sm.InvalidInput(f'scheme is a Scheme, such as named("auto", k=0.05), not {scheme!r}')
         if scheme.node_state:
             raise sm.IncompatibleScheme(
                 f"{scheme.encoder!r} keeps state at the node, and Flower's nodes lose theirs when they restart; "
                 "use a scheme that remembers at the server, such as rand-k-hybrid or rand-k-temporal"
-            )
-        if scheme.encoder.facts.relative:
-            raise sm.IncompatibleScheme(
-                f"{scheme.encoder!r} needs nodes that hear the last mean update; Flower sends them the model alone; "
-                "use the encoder without Relative"
             )
         self.inner = check_inner(inner)
         self.scheme, self.seed, self.journal, self.whole = scheme, seed, journal, tuple(whole)
@@ -73,6 +71,7 @@ class SparseMean(Strategy):
         self.refused: dict[str, str] = {}
         self.missing: tuple[str, ...] = ()
         self._asked: set[str] = set()
+        self._sent: tuple[int, Singles] | None = None  # the round and the model of the last messages
 
     def summary(self) -> None:
         """Log the settings, then those of the inner strategy."""
@@ -95,6 +94,11 @@ class SparseMean(Strategy):
         at_nodes = sm.Scheme(self.scheme.encoder, values=self.scheme.values)
         run = sm.Run(at_nodes, server.run.dim, server.run.seed, server.run.blocks)
         request: dict[str, Any] = {RUN: run.to_json(), ROUND: server.round, WHOLE_PATTERNS: list(self.whole)}
+        model = singles(self._parted) if run.relative else None
+        if model is not None:
+            self._refer(server, model)
+            reference = server.reference  # a node that has another one, or none, sends without it
+            request[REFERENCE] = 0 if reference is None else reference_tag(reference)
         asked = ConfigRecord({**config, **request})
         messages = list(self.inner.configure_train(server_round, arrays, asked, grid))
         for message in messages:
@@ -104,7 +108,19 @@ class SparseMean(Strategy):
                     "a mean of differences needs one model that all start from"
                 )
         self._asked = {str(message.metadata.dst_node_id) for message in messages}
+        if model is not None and messages:
+            self._sent = server.round, model
         return self._with_plans(messages, server)
+
+    def _refer(self, server: sm.Server, model: Singles) -> None:
+        """Make what the model changed by since the last round the reference of the open one.
+
+        Left as it is where this process sent no model in the last round, or has sent one in this round already.
+        """
+        if self._sent is not None and self._sent[0] == server.round - 1:
+            reference = change(model, self._sent[1])
+            if bounded(reference):
+                server.refer_to(reference)
 
     def _with_plans(self, messages: list[Message], server: sm.Server) -> list[Message]:
         """The messages, each with the plan of its node, where the scheme needs plans."""
@@ -139,6 +155,8 @@ class SparseMean(Strategy):
             log.warning("sparsemean: the arrays stay as they were in round %d: %s", server_round, why)
             return None, _prefixed(metrics)
         arrays, averaged = self._through_inner(server_round, accepted, estimate)
+        if arrays is not None and self.server.run.relative:  # already, so that a process that goes on here has it
+            self._refer(self.server, singles(Parted(arrays, self.whole)))
         metrics.update(quality_of(estimate, accepted, self._dense_bytes))
         log.info("sparsemean: %s", ", ".join(f"{name} {value:.6g}" for name, value in metrics.items()))
         return arrays, MetricRecord({**(averaged or {}), **_prefixed(metrics)})
