@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+
 import numpy as np
 import pytest
 
@@ -193,6 +195,19 @@ def test_a_journal_goes_on_to_the_bit(tmp_path, node):
     for one, other in zip(estimates, whole.estimates, strict=True):
         assert np.array_equal(one.mean, other.mean)
         assert one.error == other.error
+
+
+def test_a_server_killed_when_it_has_just_turned_to_epochs_is_the_same(tmp_path):
+    run = sm.Run(sm.named("auto", bytes=76), 24, nodes=["a", "b"])
+    plain = sm.Server(run)
+    with sm.Server(run, journal=tmp_path / "j") as server:
+        for t in range(6):
+            for each in (plain, server):
+                each.accept("a", sm.Client(run, "a").encode(np.arange(24.0), t, each.plan("a")))
+                each.close_round()
+            with sm.Server(run, journal=shutil.copytree(tmp_path / "j", tmp_path / f"copy-{t}")) as again:
+                assert again.digest() == plain.digest()
+    assert "Epochs" in why(plain).encoder
 
 
 def test_nodes_that_hear_the_broadcast_gain_by_it():

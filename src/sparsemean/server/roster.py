@@ -385,7 +385,7 @@ class Roster:
         if not isinstance(began, int) or not -1 <= began < self.round:
             raise ValueError("an epoch begins in a round that is over")
         slots: Any = branch(state, "slots")
-        option = None if self._options is None else self._options.option
+        option = None if self._options is None or began < 0 else self._options.option
         self._terms = Terms(slots, None if began < 0 else began, array_in(state, "ratios").tobytes(), option=option)
         self._terms.plan("")  # refuses ratios that cannot be, and what is no list of names
         if self._options is None:
