@@ -217,6 +217,8 @@ class Schedules(RuleBasedStateMachine):
     def forget(self, node: str) -> None:
         answer = self.both(lambda server: server.forget(node))
         if answer is None:
+            if self.accepted and isinstance(self.run.scheme.memory, sm.Hybrid):
+                self.shuffled = None  # what it expects of others depends on whether they came before
             did["forgotten"] += 1
             self.tidy.forget(node)
             self.effects.append(lambda server: server.forget(node))

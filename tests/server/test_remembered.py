@@ -117,6 +117,20 @@ def test_a_node_that_is_reset_or_forgotten_begins_afresh():
     assert error(server.close_round(), REST) < 1e-12
 
 
+def test_a_node_that_begins_afresh_changes_nothing_for_those_who_came_before_or_after():
+    run, means = run_of(sm.RandK(200)), []
+    for order in (["n0", "n1", "n2"], ["n1", "n2", "n0"]):
+        server, clients = sm.Server(run), clients_of(run)
+        for t in range(2):
+            play_round(server, list(clients.values()), (1.0 + t) * REST, np.ones(N))
+        clients["n1"].reset()
+        for node in order:
+            server.accept(node, clients[node].encode(REST[NODES.index(node)], 2))
+            server.digest()  # which folds what waits
+        means.append(server.close_round().mean)
+    np.testing.assert_allclose(*means, rtol=0, atol=1e-9)
+
+
 def test_a_saved_client_and_a_killed_server_go_on_to_the_bit(tmp_path: Path):
     run = run_of(sm.RandK(300), "eden-2")
     plain, clients, saved = sm.Server(run), clients_of(run), dict[str, bytes]()

@@ -101,6 +101,10 @@ class MemoryState(ABC):
     def forget(self, node: str) -> None:  # noqa: B027
         """Drop what is known of a node; no-op for a node never seen."""
 
+    def begin_afresh(self, node: str) -> None:
+        """Drop what is known of a node that sends its first payload anew: what is expected of others stays."""
+        self.forget(node)
+
     @property
     def node_bytes(self) -> int:
         """What remembering one more node takes."""

@@ -242,9 +242,13 @@ class _Both(MemoryState):
         common = np.zeros(self._blocks.dim) if self._base is None else self._base.copy()
         self._common = np.divide(self._last.everyone(), number, out=common, where=number > 0)
 
-    def forget(self, node: str) -> None:
+    def begin_afresh(self, node: str) -> None:
+        # The average stays until ``learn``, or it would matter who came, or was folded, before.
         self._last.forget(node)
         self._heard.forget(node)
+
+    def forget(self, node: str) -> None:
+        self.begin_afresh(node)
         if not self._heard.pending:  # what was subtracted from values in the open round has to be added again
             self._average()
 

@@ -166,7 +166,7 @@ class LocalRounds(Rounds):
 
     def _count(self, entry: Entry) -> None:
         if entry.afresh:
-            self.estimator.memory.forget(entry.acceptance.receipt.node)
+            self.estimator.memory.begin_afresh(entry.acceptance.receipt.node)
         self._wait(entry.acceptance, entry.payload, _held_bytes(entry.payload))
         if self._queued_bytes > self._batch_bytes:
             self._fold()
