@@ -118,14 +118,14 @@ def test_a_node_that_is_reset_or_forgotten_begins_afresh():
 
 
 def test_a_node_that_begins_afresh_changes_nothing_for_those_who_came_before_or_after():
-    run, means = run_of(sm.RandK(200)), []
+    run, alike, means = run_of(sm.RandK(200)), REST + 3.0, []
     for order in (["n0", "n1", "n2"], ["n1", "n2", "n0"]):
         server, clients = sm.Server(run), clients_of(run)
         for t in range(2):
-            play_round(server, list(clients.values()), (1.0 + t) * REST, np.ones(N))
+            play_round(server, list(clients.values()), (1.0 + t) * alike, np.ones(N))
         clients["n1"].reset()
         for node in order:
-            server.accept(node, clients[node].encode(REST[NODES.index(node)], 2))
+            server.accept(node, clients[node].encode(alike[NODES.index(node)], 2))
             server.digest()  # which folds what waits
         means.append(server.close_round().mean)
     np.testing.assert_allclose(*means, rtol=0, atol=1e-9)
