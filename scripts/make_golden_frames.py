@@ -9,7 +9,8 @@ version has to change and the new frames go to a folder of their own; the old on
 
 Each ``<name>.bin`` is one frame; ``<name>.json`` beside it says how it came about: the run, the node, the round, the
 vectors of that round and of the rounds delivered before it (the last one is the frame's), the scale of the plan where
-it has one, and the vector that the frame decodes to, null where it says "unchanged".
+it has one, what the server expects where values are read by it, and the vector that the frame decodes to, null where
+it says "unchanged".
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 import sparsemean as sm
 from sparsemean import codec
@@ -38,6 +41,7 @@ class Case:
     run: sm.Run
     vectors: list[list[float]]
     scale: float | None = None  # of the plan, which a server would have learnt
+    expected: list[float] | None = None  # what the server expects, where values are read by it
 
     @property
     def first_round(self) -> int:
@@ -136,6 +140,9 @@ def cases() -> dict[str, Case]:
         sm.Run(sm.Scheme(sm.Remembered(sm.Identity()), memory=sm.Hybrid(), values="eden-1.5"), 600, SEED),
         [repeated(round, 600) for round in range(ROUND - 2, ROUND + 1)],
     )
+    known = sm.Run(sm.Scheme(sm.Identity(), memory=sm.Hybrid(), values="modulo-3"), 600, SEED)
+    for name, near in (("identity-modulo-3", [0.0] * 600), ("identity-modulo-3-near", repeated(ROUND, 600))):
+        made[name] = Case(known, [[x + (j % 7 - 3) / 64 for j, x in enumerate(repeated(ROUND, 600))]], expected=near)
     made["rand-k-balanced-one-of"] = Case(
         sm.Run(sm.named("rand-k-balanced", k=(2 * K, K)), DIM, SEED, nodes=SLOTS), [vector(ROUND)]
     )
@@ -150,6 +157,14 @@ def golden(case: Case) -> tuple[bytes, list[float] | None]:
         plan = replace(plan, scale=case.scale)
         told = codec.pack_plan(case.run, NODE, ROUND, plan)
         return _decoded(case, sm.Client(case.run, NODE).encode(case.vectors[-1], ROUND, told), plan)
+    if case.expected is not None:
+        near = np.array(case.expected)
+        told = codec.pack_sketch(case.run, NODE, ROUND, near.__getitem__)
+        blob = sm.Client(case.run, NODE).encode(case.vectors[-1], ROUND, sketch=told)
+        payload = codec.read_payload(case.run, NODE, *codec.open_frame(case.run, NODE, blob))
+        assert payload is not None
+        assert payload.parts[0].wrapped is not None
+        return blob, payload.parts[0].wrapped.near(near).values.tolist()
     client, server = sm.Client(case.run, NODE), sm.Server(case.run, round=case.first_round)
     for sent in case.vectors:
         blob = client.encode(sent, server.round)
@@ -177,7 +192,8 @@ def main() -> None:
         blob, decoded = golden(case)
         story = {"run": json.loads(case.run.to_json()), "node": NODE, "round": ROUND}
         scale = {} if case.scale is None else {"scale": case.scale}
-        text = {**story, **scale, "vectors": case.vectors, "decoded": decoded}
+        near = {} if case.expected is None else {"expected": case.expected}
+        text = {**story, **scale, **near, "vectors": case.vectors, "decoded": decoded}
         with text_file.open("x", encoding="utf-8") as file:
             # One line for each list of numbers keeps differences readable.
             lines = (f"{json.dumps(key)}: {json.dumps(value, ensure_ascii=False)}" for key, value in text.items())

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from sparsemean._types import Floats
+from sparsemean._types import Floats, Ints
 from sparsemean.errors import ForeignPayload, InvalidInput, MalformedPayload, WrongPlan
-from sparsemean.payload import Payload
+from sparsemean.payload import Part, Payload
 from sparsemean.run import Run
 from sparsemean.sampling import Plan
 from sparsemean.wire import frame, parts
@@ -17,6 +18,8 @@ from sparsemean.wire import plan as wire_plan
 from sparsemean.wire.checksum import crc32
 from sparsemean.wire.frame import Header
 from sparsemean.wire.reader import Reader
+from sparsemean.wire.values import bounded
+from sparsemean.wire.values.modulo import Modulo, sketch_bytes, sketch_of
 
 
 def node_digest(node: str) -> bytes:
@@ -24,21 +27,34 @@ def node_digest(node: str) -> bytes:
     return hashlib.blake2b(node.encode(), digest_size=8).digest()
 
 
-def pack(run: Run, node: str, round: int, payload: Payload | None, basis: int = 0, plan: Plan | None = None) -> bytes:
-    """The frame for a payload; for None, the header that says "unchanged"."""
+def pack(
+    run: Run,
+    node: str,
+    round: int,
+    payload: Payload | None,
+    basis: int = 0,
+    plan: Plan | None = None,
+    sketch: Floats | None = None,
+) -> bytes:
+    """The frame for a payload; for None, the header that says "unchanged".
+
+    ``sketch`` is what the sender of modulo values is told of the server's expectation.
+    """
     run = run.followed(plan)
     sent, choice = (payload.parts, payload.choice) if payload is not None else ((), 0)
     key = run.key(node, round, plan)
     layouts = run.layouts[choice] if sent else ()
     travelling = [sent] if len(layouts) == 1 else [(part,) for part in sent]  # classes of coordinates travel as one
+    kind = run.value_kind
+    if isinstance(kind, Modulo):
+        kind = replace(kind, sketch=sketch)
     body = b"".join(
-        parts.pack(several, layout, run.dim, run.value_kind, key)
-        for several, layout in zip(travelling, layouts, strict=True)
+        parts.pack(several, layout, run.dim, kind, key) for several, layout in zip(travelling, layouts, strict=True)
     )
     if payload is not None and len(run.encoders) > 1:
         body = bytes([choice]) + body
-    kind = frame.UNCHANGED if payload is None else frame.VALUES
-    return frame.pack(implied_header(run, node, round, plan, kind, len(layouts), basis), body)
+    says = frame.UNCHANGED if payload is None else frame.VALUES
+    return frame.pack(implied_header(run, node, round, plan, says, len(layouts), basis), body)
 
 
 def implied_header(
@@ -128,11 +144,37 @@ def read_payload(run: Run, node: str, header: Header, body: memoryview, plan: Pl
         raise MalformedPayload(f"the frame has {header.parts} parts where the encoder makes {len(layouts)}")
     kind = run.value_kind
     key = run.key(node, header.round, plan)
-    read = tuple(part for layout in layouts for part in parts.unpack(reader, layout, run.dim, kind, key))
+    if isinstance(kind, Modulo) and run.sketched:
+        read: tuple[Part, ...] = (parts.unpack_wrapped(reader, layouts[0], run.dim, kind, key),)
+    else:
+        read = tuple(part for layout in layouts for part in parts.unpack(reader, layout, run.dim, kind, key))
     reader.finish()
     wanted = [part.wanted_scale for part in read if part.wanted_scale is not None]
     slots = 0 if plan is None else plan.slots
     return Payload(read, choice, slots, max(wanted, default=None), split=len(read) > len(layouts))
+
+
+def pack_sketch(run: Run, node: str, round: int, expected: Callable[[Ints], Floats | float]) -> bytes:
+    """What a node is told of the server's expectation, a function of the coordinates; empty where it needs nothing."""
+    if not run.sketched:
+        return b""
+    own, (layout,) = run.key(node, round).child(run.layout[0].part), run.layout
+    at = np.arange(run.dim) if layout.where == "all" else run.coordinates(node, round)[0]
+    return sketch_of(np.zeros(at.size) + expected(at), own).tobytes()
+
+
+def unpack_sketch(run: Run, blob: bytes) -> Floats | None:
+    """The sketch that ``pack_sketch`` wrote; None where it is empty."""
+    if not blob:
+        return None
+    if not run.sketched:
+        raise InvalidInput(
+            "nodes of this run have no use for a sketch, which is for modulo values of x and a memory; leave it out"
+        )
+    sketch = np.frombuffer(blob, "<f4") if len(blob) == sketch_bytes(run.layout[0].count) else np.full(1, np.nan)
+    if not bounded(sketch):
+        raise InvalidInput("this is no sketch of this run; pass what server.sketch(node) returned in this round")
+    return sketch
 
 
 def reference_tag(reference: Floats) -> int:

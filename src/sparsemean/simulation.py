@@ -56,7 +56,7 @@ def play_round(server: Server, clients: Sequence[Client], vectors: npt.ArrayLike
     """Plan, encode, accept and deliver for each client, then close the round."""
     plans, reference = server.plans({client.node: client.encoder for client in clients}), server.reference
     for client, vector, weight in zip(clients, np.asarray(vectors), np.asarray(weights), strict=True):
-        blob = client.encode(vector, server.round, plans[client.node], reference)
+        blob = client.encode(vector, server.round, plans[client.node], reference, server.sketch(client.node))
         client.delivered(server.accept(client.node, blob, weight))
     return server.close_round()
 

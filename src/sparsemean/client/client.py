@@ -79,7 +79,12 @@ class Client:
         self._delivered: _Sent | None = None
 
     def encode(
-        self, vector: npt.ArrayLike, round: int, plan: bytes | None = None, reference: npt.ArrayLike | None = None
+        self,
+        vector: npt.ArrayLike,
+        round: int,
+        plan: bytes | None = None,
+        reference: npt.ArrayLike | None = None,
+        sketch: bytes = b"",
     ) -> bytes:
         """The payload for this round. The same vector gives the same bytes, also after it was delivered.
 
@@ -94,16 +99,19 @@ class Client:
         reference : (d,) array, optional
             With a ``Relative`` encoder, the last mean that the server broadcast: ``server.reference``, or
             ``estimate.mean``, of which float32 is taken. None where the node has not heard it.
+        sketch : bytes, optional
+            With modulo values, what ``server.sketch(node)`` returned in this round. Without it, or where it is of
+            another round, values are as coarse as those of other kinds.
         """
         checked, round = vector_of(vector, self.run.dim), round_number(round)
         terms = self._terms(round, plan)
-        run = self.run.followed(terms)
+        run, told = self.run.followed(terms), codec.unpack_sketch(self.run, sketch)
         encoder, key = run.encoders[self.choice], run.key(self.node, round, terms)
         if not isinstance(encoder, Stateful):
             common = None if reference is None else self._reference(reference)
             common = common if run.relative else None  # where this round's option has no use for it
             payload = encoder.encode(checked, key, {} if common is None else {REFERENCE: common})
-            return self._pack(payload, round, terms, 0 if common is None else codec.reference_tag(common))
+            return self._pack(payload, round, terms, 0 if common is None else codec.reference_tag(common), told)
         if reference is not None:
             self._reference(reference)  # which is refused
         digest = hashlib.blake2b(checked.tobytes(), digest_size=16).hexdigest()
@@ -164,10 +172,12 @@ class Client:
         self._basis = next_basis(self._basis, self._waiting.blob)
         self._delivered, self._waiting = self._waiting, None
 
-    def _pack(self, payload: Payload | None, round: int, plan: Plan | None, basis: int) -> bytes:
+    def _pack(
+        self, payload: Payload | None, round: int, plan: Plan | None, basis: int, sketch: Floats | None = None
+    ) -> bytes:
         if payload is not None:
             payload = replace(payload, choice=self.choice)
-        return codec.pack(self.run, self.node, round, payload, basis, plan)
+        return codec.pack(self.run, self.node, round, payload, basis, plan, sketch)
 
     def save(self) -> bytes:
         """All state as bytes, for ``restore``; a payload that waits for its receipt is encoded anew instead."""

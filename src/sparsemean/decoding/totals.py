@@ -79,6 +79,7 @@ class RoundTotals:
         self.repeats: Doubles = np.zeros((4, classes, len(blocks.sizes)))
         self.observed: Doubles = np.zeros((0, len(blocks.sizes)))
         self.weight: Doubles = np.zeros(len(blocks.sizes))
+        self.unresolved = 0  # tiles of modulo values that count as expected
         self.counts: npt.NDArray[np.int32] = np.zeros(blocks.dim, np.int32)
         self.sent_weight: Doubles = np.zeros(blocks.dim if weighs else 0)
         self.squares: Doubles = np.zeros(self.held.count if moments else 0)

@@ -172,7 +172,8 @@ class _Both(MemoryState):
         if self._in_step or np.all(weight > 0):  # a node that keeps its row as well has written all of it
             return part
         positive = np.broadcast_to(self._blocks.at(weight, part.coordinates), part.coordinates.shape) > 0
-        return replace(part, where=part.coordinates[positive], values=part.values[positive])
+        kept = None if part.kept is None else part.kept[positive]
+        return replace(part, where=part.coordinates[positive], values=part.values[positive], kept=kept)
 
     def _fit(self, node: str, weight: Doubles, part: Part) -> None:
         known, at = self._known(node), part.coordinates

@@ -13,6 +13,7 @@ from sparsemean.kernels import Sample
 from sparsemean.kernels.sample import drawn
 from sparsemean.kernels.tiled import Tiled
 from sparsemean.payload.noise import Levels, Octaves
+from sparsemean.payload.wrapped import Wrapped
 from sparsemean.sampling import Draw, Drawn, Independent, Key
 
 
@@ -34,6 +35,8 @@ class Part:
         The scale that would suit few-bit values of a draw with a common scale; the receiver's.
     kept : array, optional
         What is remembered of the node in place of the values, where that is not the same; the receiver's.
+    wrapped : Wrapped, optional
+        What gives the values once the receiver's expectation is known (modulo values); the receiver's.
     """
 
     where: Ints | Sample | Tiled
@@ -42,6 +45,7 @@ class Part:
     noise: Levels | Octaves | float = 0.0
     wanted_scale: float | None = None
     kept: Floats | None = None
+    wrapped: Wrapped | None = None
 
     @property
     def remembered(self) -> Floats:
@@ -88,8 +92,9 @@ class Payload:
         held: dict[int, int] = {}
         for part in self.parts:
             noise = () if isinstance(part.noise, float) else part.noise.arrays
+            codes = () if part.wrapped is None else part.wrapped.arrays
             where = (part.where.at, part.where.places) if isinstance(part.where, Tiled) else (part.where,)
-            arrays = (*where, part.values, *noise)
+            arrays = (*where, part.values, *noise, *codes)
             held |= {id(array): array.nbytes for array in arrays if isinstance(array, np.ndarray)}
         return sum(held.values())
 

@@ -19,6 +19,7 @@ from sparsemean.encoders.size import largest_within
 from sparsemean.errors import InvalidInput, SparseMeanError
 from sparsemean.inputs import node_name
 from sparsemean.kernels import Sample
+from sparsemean.kernels.eden import LEAST
 from sparsemean.kernels.tiled import Tiled
 from sparsemean.payload import Layout
 from sparsemean.payload.blocks import Blocks
@@ -28,6 +29,7 @@ from sparsemean.schemes import AUTO, SIZELESS, Scheme, named
 from sparsemean.theory.arguments import shown, whole
 from sparsemean.wire import frame, parts
 from sparsemean.wire.values import ValueKind, value_kind
+from sparsemean.wire.values.modulo import Modulo
 
 LARGEST_DIM, LARGEST_SEED = 1 << 40, (1 << 64) - 1
 
@@ -263,6 +265,18 @@ class Run:
     def relative(self) -> bool:
         """Whether nodes may send differences to the last mean."""
         return self.scheme.encoder.facts.relative
+
+    @cached_property
+    def sketched(self) -> bool:
+        """Whether nodes may send modulo values that the server reads by what it expects of them (``Server.sketch``).
+
+        For a memory, and one stateless encoder of at least 512 values of x, at coordinates that follow from the key.
+        """
+        scheme, facts = self.scheme, self.scheme.encoder.facts
+        alone = facts.raw and not (facts.planned or facts.relative or scheme.node_state)
+        one = len(self.layouts) == len(self.layout) == 1 and self.layout[0].where in ("all", "seeded", "shared")
+        many = self.layout[0].count >= LEAST
+        return isinstance(self.value_kind, Modulo) and alone and one and many and scheme.memory.facts.needs_raw
 
     @cached_property
     def value_kind(self) -> ValueKind:

@@ -34,7 +34,7 @@ class Counters:
             self._refused[type(error).__name__] += 1
 
     def report(
-        self, round: int, came: Mapping[str, Acceptance], forgotten: int, estimate: Estimate | None
+        self, round: int, came: Mapping[str, Acceptance], forgotten: int, estimate: Estimate | None, unresolved: int = 0
     ) -> RoundReport:
         """The report of the round that ended; the counters begin anew."""
         with self._lock:
@@ -50,6 +50,7 @@ class Counters:
                 error=estimate.error if estimate else None,
                 error_se=estimate.error_se if estimate else None,
                 ratio=estimate.correlation.ratio if estimate and estimate.correlation else None,
+                unresolved=unresolved,
             )
             self._begin()
             return report

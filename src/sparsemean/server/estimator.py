@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -109,8 +109,10 @@ class Estimator:
         self.memory.take(arrivals)
 
     def _absolute(self, arrival: Arrival) -> Arrival:
-        """The arrival with values of x, where those that came are differences to what is remembered of the node."""
+        """The arrival with values of x, where those that came have to be read by what is remembered of the node."""
         encoder, payload = self.run.encoder, arrival.payload
+        if payload is not None and self.run.sketched:
+            return replace(arrival, payload=replace(payload, parts=tuple(self._resolved(arrival.node, payload))))
         if payload is None or not isinstance(encoder, Remembered):
             return arrival
         parts = []
@@ -118,6 +120,17 @@ class Estimator:
             _, last, _ = self.memory.last_heard(arrival.node, part.coordinates)
             parts.append(encoder.absolute(part, last.astype(np.float32)))
         return replace(arrival, payload=replace(payload, parts=tuple(parts)))
+
+    def _resolved(self, node: str, payload: Payload) -> Iterator[Part]:
+        """Its modulo values as those of x; what could not be told is as expected, and counted."""
+        for part in payload.parts:
+            if part.wrapped is None:
+                yield part
+                continue
+            expected = np.zeros(part.coordinates.size) + self.memory.expected(node, part.coordinates)
+            values, kept, noise, failed = part.wrapped.near(expected)
+            self.totals.unresolved += failed
+            yield replace(part, values=values, kept=kept, noise=noise, wrapped=None)
 
     def _by_list(self, arrival: Arrival, payload: Payload) -> bool:
         """Whether ``RoundTotals.add_lists`` takes it."""

@@ -17,12 +17,14 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from sparsemean._types import Doubles, Floats
+from sparsemean.codec import pack_sketch
 from sparsemean.decoding.decoders import Belief
 from sparsemean.decoding.summary import Summary
 from sparsemean.errors import BrokenServer, DamagedJournal, JournalError, SparseMeanError
@@ -208,6 +210,7 @@ class LocalRounds(Rounds):
     def prepare(self, kind: Kind, summary: Summary | None = None) -> Prepared:
         """See ``Rounds.prepare``; ``summary`` is that of all ranges, where this is one of several."""
         prepared = assessed(self.roster, self.assessment, kind, self.summary() if summary is None else summary)
+        prepared = replace(prepared, unresolved=self.estimator.totals.unresolved)
         if kind == "skip":
             return prepared
         everyone = np.sum(list(prepared.weights.values()), axis=0) if self._missing == "carry" else None
@@ -258,6 +261,10 @@ class LocalRounds(Rounds):
     def expected(self, node: str) -> Doubles:
         lo, hi = self._range
         return np.zeros((self._run.dim if hi is None else hi) - lo) + self.estimator.memory.remembered(node)
+
+    def sketch(self, node: str) -> bytes:
+        expected = partial(self.estimator.memory.expected, node)
+        return pack_sketch(self._run, node, self.roster.round, expected)
 
     def beliefs(self) -> tuple[Belief, ...]:
         return self.assessment.beliefs()

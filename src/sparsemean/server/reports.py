@@ -17,6 +17,7 @@ SUMMED = {
     "nodes": "Payloads accepted.",
     "repeated": "Payloads that had been accepted before.",
     "forgotten": "Nodes forgotten for want of room.",
+    "unresolved": "Tiles of modulo values that count as expected.",
     "bytes": "Bytes accepted.",
     "seconds": "Seconds that rounds took.",
 }
@@ -54,6 +55,8 @@ class RoundReport:
         skipped.
     ratio : float or None
         Correlation R2/R1 of the innovations; None likewise.
+    unresolved : int
+        Tiles of modulo values that contradicted their checksum, and count as what was expected there.
     """
 
     round: int
@@ -67,6 +70,7 @@ class RoundReport:
     error: float | None = None
     error_se: float | None = None
     ratio: float | None = None
+    unresolved: int = 0
 
     def numbers(self) -> dict[str, float]:
         """All that is a number, by name; refusals together."""
@@ -78,7 +82,8 @@ class RoundReport:
 class CsvReports:
     """Appends a line for each round to a file, which gets its heading when it is new."""
 
-    NAMES = (*(each.name for each in fields(RoundReport) if each.name != "refused"), "refused")
+    LAST = ("refused", "unresolved")
+    NAMES = (*(each.name for each in fields(RoundReport) if each.name not in ("refused", "unresolved")), *LAST)
 
     def __init__(self, path: Path | str) -> None:
         self._path = Path(path)

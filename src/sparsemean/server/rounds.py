@@ -39,6 +39,8 @@ class Prepared:
         Of the nodes that the mean is of.
     innovation, counts : array, optional
         Mean innovation and count of each coordinate; None where the round is skipped, or other processes have them.
+    unresolved : int
+        Tiles of modulo values that count as expected.
     """
 
     kind: Kind
@@ -48,6 +50,7 @@ class Prepared:
     weights: dict[str, Doubles]
     innovation: Doubles | None = None
     counts: Counts | None = None
+    unresolved: int = 0
 
 
 class Rounds(ABC):
@@ -105,6 +108,10 @@ class Rounds(ABC):
     @abstractmethod
     def expected(self, node: str) -> Doubles:
         """What the memory puts in place of this node's vector."""
+
+    def sketch(self, node: str) -> bytes:
+        """What the node is told of what is expected of it (``codec.pack_sketch``); empty where nothing is."""
+        return b""
 
     @abstractmethod
     def beliefs(self) -> tuple[Belief, ...]:

@@ -302,6 +302,15 @@ class Server:
 
         return self._alone(planned)
 
+    def sketch(self, node: str) -> bytes:
+        """What a node with modulo values is told of what is expected of it: ``client.encode(…, sketch=…)``.
+
+        256 bytes for every 4,096 values that it sends, from which it sees how far its vector is from the expectation.
+        It stays the same until the round ends, unless the node is forgotten. Empty where the scheme has no use for it.
+        """
+        name = node_name(node)
+        return self._ready_alone(lambda rounds: rounds.sketch(name)) if self.run.sketched else b""
+
     def accept(self, node: str, blob: Blob, weight: Weight = 1.0) -> Receipt:
         """Take a payload of the open round. Taking the same one again is harmless and gives the same receipt."""
         try:
@@ -499,7 +508,7 @@ class Server:
         estimate, warning = rounds.end(prepared, self._most_nodes)
         self._came.notify_all()
         forgotten = heard - len(rounds.roster.known)
-        return _Ended(estimate, self._counters.report(round, came, forgotten, estimate), warning)
+        return _Ended(estimate, self._counters.report(round, came, forgotten, estimate, prepared.unresolved), warning)
 
     def _tell(self, ended: _Ended) -> None:
         if ended.told:
@@ -583,6 +592,11 @@ def check_settings(run: Run, missing: str, durability: str, clip: Clip | None) -
         raise InvalidInput(f'durability is "accept" or "round", got {durability!r}')
     if clip is not None and run.in_step:
         raise InvalidInput(f"{run.scheme.encoder!r} builds on what the server took, so it cannot be clipped")
+    if clip is not None and run.sketched:
+        raise InvalidInput(
+            f"{run.scheme.values} values are read by what is expected of a node, so they cannot be clipped before; "
+            "leave out clip=, or use eden-b values"
+        )
 
 
 def _journal(folder: Path, run: Run, missing: str, clip: Clip | None, durability: str) -> Journal:

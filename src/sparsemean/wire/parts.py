@@ -16,6 +16,7 @@ from sparsemean.wire import coordinates, packed_coordinates
 from sparsemean.wire.reader import Reader
 from sparsemean.wire.values import FLOAT32, ValueKind, pack_signs, unpack_signs
 from sparsemean.wire.values.dithered import Dithered
+from sparsemean.wire.values.modulo import Modulo
 from sparsemean.wire.values.stratified import Stratified
 from sparsemean.wire.values.stratified import most_bytes as most_common
 
@@ -65,6 +66,16 @@ def unpack(reader: Reader, layout: Layout, dim: int, kind: ValueKind, key: Key) 
     else:
         sent, noise = kind.unpack(reader, listed.size, own)
     return (Part(listed, sent, layout.scale, noise),)
+
+
+def unpack_wrapped(reader: Reader, layout: Layout, dim: int, kind: Modulo, key: Key) -> Part:
+    """The part that comes next, at fixed coordinates; values that depend on what the receiver expects are 0 so far."""
+    own = key.child(layout.part)
+    codes = kind.codes(reader, layout.count, own)
+    where = np.arange(dim) if layout.where == "all" else layout.drawn(own, dim)[0].where
+    found = None if np.any(codes.steps > 0.0) else codes.near(np.zeros(layout.count))
+    values = np.zeros(layout.count, kind.dtype) if found is None else found.values
+    return Part(where, values, layout.scale, 0.0 if found is None else found.noise, wrapped=codes)
 
 
 def _split(classes: Sequence[Drawn], sent: Floats, noise: Levels | Octaves | float) -> Iterator[Part]:

@@ -39,6 +39,11 @@ class Sharding:
                 f"{self.run.scheme.encoder!r} needs the whole row of a node to read its payloads, and RayServer has it "
                 "in shards; use a Server, or Difference with memory=Offset()"
             )
+        if self.run.sketched:
+            raise sm.InvalidInput(
+                f"{self.run.scheme.values} values are read by the whole row of a node, and RayServer has it in shards; "
+                "use a Server, or eden-b values"
+            )
         if self.run.relative:
             raise sm.InvalidInput(
                 f"{self.run.scheme.encoder!r} needs the whole last mean to read payloads, and RayServer has it "

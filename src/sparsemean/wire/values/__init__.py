@@ -20,6 +20,8 @@ code      name       bytes a value       what the receiver gets
 136                                      from 2 to 8
 145 to    rotated-b  b/8 + 1/1024        as of eden-b, with 2^b equally spaced levels; b = code − 144, from 1 to 8
 152
+162 to    modulo-b   b/8 + 1/512         as of eden-b, b = code − 160, from 2 to 8; with a memory at the server, less
+168                                      noise where it is near to what is expected
 ========  =========  ==================  =====================================================
 
 terngrad, natural, qsgd-b and rotated-b are other papers' quantisers, to compare with: unbiased, but of Gaussian vectors
@@ -39,6 +41,7 @@ from sparsemean.wire.values.dithered import Dithered
 from sparsemean.wire.values.eden import Eden
 from sparsemean.wire.values.exact import Exact
 from sparsemean.wire.values.kind import LARGEST, ValueKind, bounded
+from sparsemean.wire.values.modulo import FIRST_CODE, Modulo
 from sparsemean.wire.values.natural import Natural
 from sparsemean.wire.values.rounded import Rounded
 from sparsemean.wire.values.stochastic import Stochastic
@@ -50,6 +53,7 @@ __all__ = [
     "KINDS",
     "LARGEST",
     "LONG",
+    "MODULO",
     "NAMES",
     "PEERS",
     "ValueKind",
@@ -77,6 +81,7 @@ KINDS: dict[str, ValueKind] = {
 LONG: dict[str, ValueKind] = {"int16": Dithered(11, "int16", bits=16)}
 """Between int8 and float32: noise of 2⁻³⁴ of the largest square of 256 values, whatever their size."""
 
+MODULO: dict[str, ValueKind] = {kind.name: kind for kind in (Modulo(FIRST_CODE + b) for b in range(2, 9))}
 
 EDEN: dict[str, ValueKind] = {kind.name: kind for kind in map(Eden, range(16, 129))}
 
@@ -95,7 +100,8 @@ EXAMPLES = (*KINDS, "eden-1", "eden-4")
 """Every kind but those to compare with, and two of EDEN's rates."""
 
 NAMES = (
-    f"{', '.join([*KINDS, *LONG])}, eden-b for b from 1 to 8 in sixteenths, such as eden-3 or eden-2.0625; to compare "
+    f"{', '.join([*KINDS, *LONG])}, eden-b for b from 1 to 8 in sixteenths, such as eden-3 or eden-2.0625, "
+    "modulo-b for b from 2 to 8; to compare "
     "with, terngrad, natural, qsgd-b for b from 2 to 8, and rotated-b for b from 1 to 8"
 )
 
@@ -112,7 +118,7 @@ def value_kind(name: str) -> ValueKind:
     none, use 'eden-1.3125'
     """
     try:
-        return KINDS.get(name) or PEERS.get(name) or LONG.get(name) or EDEN[name]
+        return KINDS.get(name) or PEERS.get(name) or LONG.get(name) or MODULO.get(name) or EDEN[name]
     except (KeyError, TypeError):
         pass
     bits = re.fullmatch(r"eden-([0-9]{1,3}(\.[0-9]{0,20})?)", name) if isinstance(name, str) else None
