@@ -1,6 +1,6 @@
 """Compile the kernels into numba's cache on disk, so that the processes of the tests find them there.
 
-python tests/compile_kernels.py float32  # or float64: what values of that type need
+python tests/compile_kernels.py samples  # or epochs: what that half of them needs, which have little in common
 """
 
 from __future__ import annotations
@@ -28,15 +28,16 @@ def play(scheme: sm.Scheme, dtype: str) -> None:
         server.close_round()
 
 
-def main(values: str) -> None:
-    if values == "float64":  # first what the process for float32 does not compile as well
+def main(half: str) -> None:
+    if half == "samples":  # first what the other process does not compile as well
         sample = Sample.keyed(bytes(32), DIM, 10, 4096)
         for have, want in (("f4", "f4"), ("f8", "f8"), ("f8", "f4")):
             gather(sample, np.ones(DIM, have), np.empty(10, want))
         for dtype in ("f4", "f8"):
             sm.estimate_mean(np.ones((2, DIM), dtype), sm.named("top-k", k=10))
         sm.estimate_mean(np.ones((2, DIM)), sm.named("identity", values="eden-2"))
-    for name in ("rand-k-hybrid", "rand-k-epochs-hybrid"):
+    name = {"samples": "rand-k-hybrid", "epochs": "rand-k-epochs-hybrid"}[half]
+    for values in ("float64", "float32"):
         play(sm.named(name, k=10, values=values), values)
 
 

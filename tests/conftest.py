@@ -31,8 +31,8 @@ compiling: list[subprocess.Popen[bytes]] = []
 
 def pytest_sessionstart(session: pytest.Session) -> None:
     if session.config.pluginmanager.has_plugin("dsession"):  # of xdist, and only where it hands out the tests
-        for values in ("float32", "float64"):
-            command = [sys.executable, str(ROOT / "tests" / "compile_kernels.py"), values]
+        for half in ("samples", "epochs"):
+            command = [sys.executable, str(ROOT / "tests" / "compile_kernels.py"), half]
             compiling.append(subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
 
 

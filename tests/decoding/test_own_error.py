@@ -73,10 +73,14 @@ CASES: dict[str, tuple[Doubles, sm.Scheme]] = {
 }
 
 
-@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-def test_errors_standard_errors_and_intervals_are_right(case: tuple[Doubles, sm.Scheme]) -> None:
-    """100 rounds: |z| < 4.5 for both errors; se² within what so many rounds tell; 95 % intervals cover 90 to 100 %."""
-    vectors, scheme = case
+@pytest.mark.parametrize("name", CASES)
+def test_errors_standard_errors_and_intervals_are_right(name: str) -> None:
+    """100 rounds: |z| < 4.5 for both errors; se² within what so many rounds tell; 95 % intervals cover 90 to 100 %.
+
+    Of few nodes intervals are as long as they need be: the standard deviation that the length tells is 0.7 to 1.5 times
+    that of predicted less actual.
+    """
+    vectors, scheme = CASES[name]
     rounds = 100
     error, se, happened, predicted, low, high = said(vectors, scheme, rounds)
     for off in (error - happened, predicted - happened):
@@ -85,15 +89,9 @@ def test_errors_standard_errors_and_intervals_are_right(case: tuple[Doubles, sm.
         # The relative standard deviation of a variance is √((κ + 2)/rounds), here at most √(4/100) = 0.2.
         assert 0.6 < np.mean(se**2) / error.var(ddof=1) < 1.6
     assert np.mean((low <= happened) & (happened <= high)) >= 0.90
-
-
-@pytest.mark.parametrize("name", ["balanced, two groups", "balanced, one apart"])
-def test_intervals_of_few_nodes_are_as_long_as_they_need_be(name: str) -> None:
-    """100 rounds: the standard deviation that the length tells is 0.7 to 1.5 times that of predicted less actual."""
-    vectors, scheme = CASES[name]
-    _, _, happened, predicted, low, high = said(vectors, scheme, 100)
-    told = np.sqrt(np.mean((predicted * np.log(high / low) / (2.0 * 1.96)) ** 2))
-    assert 0.7 < told / np.std(predicted - happened) < 1.5
+    if name in ("balanced, two groups", "balanced, one apart"):
+        told = np.sqrt(np.mean((predicted * np.log(high / low) / (2.0 * 1.96)) ** 2))
+        assert 0.7 < told / np.std(predicted - happened) < 1.5
 
 
 def test_where_nodes_are_alike_the_error_is_known_to_a_few_percent() -> None:

@@ -13,7 +13,7 @@ import sparsemean as sm
 from sparsemean import sampling, theory
 from sparsemean._types import Doubles
 
-SEEDS = 160
+SEEDS = 110
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ def test_what_the_server_says_of_its_error_is_right_on_average(case: Case) -> No
 
 @each_case
 def test_its_standard_error_is_calibrated(case: Case) -> None:
-    """Variance over mean squared standard error, within what 160 seeds can tell; and coverage of three of them.
+    """Variance over mean squared standard error, within what 110 seeds can tell; and coverage of three of them.
 
     One or two nodes send so few values that the error is skewed; three standard errors then cover less.
     """

@@ -127,10 +127,10 @@ def test_the_stated_error_is_that_of_the_shrunk_estimate(draw: sm.Draw) -> None:
 def test_the_named_ones_have_less_error_than_what_they_shrink(name: str) -> None:
     batch, errors = vectors(1), []
     for scheme in (sm.named(name, k=0.2), sm.named(f"{name}-shrunk", k=0.2)):
-        last = [sm.simulate(sm.Run(scheme, DIM, seed), batch)[2].mean for seed in range(30)]
+        last = [sm.simulate(sm.Run(scheme, DIM, seed), batch)[2].mean for seed in range(16)]
         errors.append(np.sum((np.array(last) - batch[2].mean(axis=0)) ** 2, axis=1))
     gained = errors[0] - errors[1]
-    assert gained.mean() > 4.5 * gained.std() / np.sqrt(30)
+    assert gained.mean() > 4.5 * gained.std() / np.sqrt(16)
 
 
 def test_no_bound_is_stated_of_what_follows_the_round_itself() -> None:

@@ -122,7 +122,7 @@ def test_every_scheme_is_dealt_with():
 @pytest.mark.parametrize("name", IN_A_ROUND)
 def test_no_payload_moves_the_mean_of_its_round_further_than_stated(name):
     run, rng = run_named(name), np.random.default_rng(1)
-    plays = [Play(run, sm.Clip(norm=NORM), in_the_last_round(anything(run, rng))) for _ in range(15)]
+    plays = [Play(run, sm.Clip(norm=NORM), in_the_last_round(anything(run, rng))) for _ in range(10)]
     bound = 2 * NORM * OWN * factor(name, plays[0].belief)
     moved = max(float(np.linalg.norm(one.mean - other.mean)) for one in plays for other in plays)
     assert bound / 10 < moved <= bound * ROUNDING
@@ -285,6 +285,8 @@ def test_with_several_k_the_mixed_gains_bound_what_one_node_moves_and_are_attain
     """Over seeds, nodes of each k and where they send: F is reached, and never exceeded, in each class of nodes."""
     reached = np.zeros((2, 2))
     for seed in range(10):
+        if seed > 3 and np.allclose(reached, 1.0, rtol=1e-5):
+            break
         for s, bad in enumerate((0, 4)):  # a node with the first k, one with the second
             flat = MixedPlay(name, counts, bad, seed, sm.Clip(value=VALUE))
             moved = np.abs(flat.mean(np.full(MIXED_DIM, 1e6)) - flat.mean(np.full(MIXED_DIM, -1e6)))

@@ -1,4 +1,4 @@
-"""A hundred thousand payloads nobody would send: each is refused on purpose, or is a payload like any other."""
+"""Sixty thousand payloads nobody would send: each is refused on purpose, or is a payload like any other."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SCHEMES = {
     "diana": sm.named("diana", k=6),
     "lag": sm.named("lag"),
 }
-EACH = -(-100_000 // len(SCHEMES))
+EACH = 60_000 // len(SCHEMES)
 BYTES = np.array([0x00, 0x01, 0x02, 0x06, 0x07, 0x08, 0x3B, 0x3C, 0x7F, 0x80, 0x81, 0xFF], np.uint8)
 WORDS = [0, 1, 2, 3, DIM - 1, DIM, DIM + 1, 1 << 31, 1 << 32, (1 << 63) - 1, 1 << 63, (1 << 64) - 1]
 FIELDS = [(4, "<B"), (5, "<B"), (6, "<B"), (7, "<B"), (32, "<Q"), (40, "<Q"), (48, "<Q"), (56, "<I")]
@@ -136,7 +136,7 @@ def test_mutated_payloads_are_refused_without_a_trace_or_are_payloads_like_any_o
         other_run = sm.Run(other, DIM, seed=9)
         strangers.append(sm.Client(other_run, "a").encode(np.arange(DIM), 2))
     strangers += [sm.Client(run, node).encode(np.ones(DIM), round) for node, round in (("a", 1), ("b", 2), ("a", 3))]
-    mutator = Mutator(honest_frames(clients), strangers, seed=sum(name.encode()))
+    mutator = Mutator(honest_frames(clients), strangers, seed=1 + sum(name.encode()))
     before = server.digest()
     refused: dict[type, int] = {}
     sound = taken = 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
+from itertools import product
 
 import mpmath as mp
 import numpy as np
@@ -137,13 +138,15 @@ def test_formulas(n, p, T):
         assert close(spatial_mse(1.0, ratio, n, p, T), exact.mse(1.0, ratio), exact.rounding(ratio / n))
 
 
-@pytest.mark.parametrize("n", [*NODES, MANY])
-@pytest.mark.parametrize("p", SHARES)
-@pytest.mark.parametrize("T", ["one", 0.0, lambda m, n: 3.7, [0.3] * 1000])
+CONSTANT = ["one", 0.0, lambda m, n: 3.7, np.full(MANY, 0.3)]
+
+
+@pytest.mark.parametrize(
+    ("n", "p", "T"),
+    [*product(NODES, SHARES, CONSTANT), *((MANY, p, T) for p, T in zip(SHARES, CONSTANT, strict=True))],
+)
 def test_constant_T_is_rand_k_to_the_last_bit(n, p, T):
-    if n > 1000 and isinstance(T, list):
-        T = np.full(n, 0.3)
-    assert set(gains(T, n, p)[1:]) == {1.0}
+    assert np.all(gains(T, n, p)[1:] == 1.0)
     assert error_coefficients(T, n, p) == ((1.0 - p) / p, 0.0)
     assert constants(T, n, p) == (0.0, 0.0)
     assert close(feedback_factor(T, n, p), (1 / mp.mpf(p) - 1) / n)
@@ -162,7 +165,7 @@ def test_max_in_closed_form(n, p):
         assert close(feedback_factor("max", n, p), nothing / (1 - nothing))
 
 
-@pytest.mark.parametrize(("T", "p"), [("avg", 1e-5), (-0.5, 1e-5), ("avg", 0.5), (2.5, 0.1), (-0.5, 0.1)])
+@pytest.mark.parametrize(("T", "p"), [("avg", 1e-5), (-0.5, 1e-5), ("avg", 0.1), (2.5, 0.01), (-0.5, 0.01)])
 def test_a_million_nodes(T, p):
     exact = Exact(T, MANY, p)
     assert close(beta_bar(T, MANY, p), exact.beta)
