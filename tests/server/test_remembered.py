@@ -128,7 +128,7 @@ def test_a_node_that_begins_afresh_changes_nothing_for_those_who_came_before_or_
             server.accept(node, clients[node].encode(alike[NODES.index(node)], 2))
             server.digest()  # which folds what waits
         means.append(server.close_round().mean)
-    np.testing.assert_allclose(*means, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(means[0], means[1], rtol=0, atol=1e-9)
 
 
 def test_a_saved_client_and_a_killed_server_go_on_to_the_bit(tmp_path: Path):
