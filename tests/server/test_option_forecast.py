@@ -13,8 +13,8 @@ from sparsemean.server.option_forecast import (
     Coverage,
     Figures,
     Held,
-    balanced_errors,
-    epochs_errors,
+    balanced,
+    epochs,
     promised,
 )
 
@@ -22,35 +22,39 @@ FIGURES = Figures(nodes=10, correlation=0.5, residual=3.0, common=2.0, drift=0.1
 HEARD = Coverage(Held(), Held(1.0, 0.0, 0.5, 2.0))
 
 
+def errors(played, rounds: int) -> list[float]:
+    return [each.error for each in islice(played, rounds)]
+
+
 def test_what_is_sent_whole_errs_by_its_noise():
-    assert list(islice(balanced_errors(FIGURES, HEARD, 1.0, 0.25), 3)) == [0.25] * 3
+    assert errors(balanced(FIGURES, HEARD, 1.0, 0.25), 3) == [0.25] * 3
 
 
 @pytest.mark.parametrize("p", [0.05, 0.1, 0.25, 0.8])
 def test_a_balanced_round_errs_as_the_formula_says(p):
     q = 0.5 + 0.1 * 2.0
     residual = 2.0 * q / (2.0 + q)  # of two predictions that err independently by D and q
-    assert FIGURES.unexplained_in(HEARD) == pytest.approx(residual)
+    assert FIGURES.unexplained_in(HEARD, FIGURES.own_part(HEARD)) == pytest.approx(residual)
     r1, ratio = 100 * residual, 0.5 * 9
     sampled = theory.spatial_mse(r1, ratio * r1, 10, p, ratio, slots=10)
     noisy = theory.spatial_mse(100.0, 0.0, 10, p, ratio, slots=10) + 1.0
-    assert next(balanced_errors(FIGURES, HEARD, p, 0.25)) == pytest.approx(sampled + 0.25 * noisy, rel=1e-9)
+    assert next(balanced(FIGURES, HEARD, p, 0.25)).error == pytest.approx(sampled + 0.25 * noisy, rel=1e-9)
 
 
 def test_an_epoch_begins_with_the_plain_mean_of_a_balanced_round_and_goes_on_by_classes():
     p, noise = 0.25, 0.01
-    errors = epochs_errors(FIGURES, HEARD, p, noise, on=False)
-    residual = FIGURES.unexplained_in(HEARD)
+    first_two = errors(epochs(FIGURES, HEARD, p, noise, on=False), 2)
+    residual = FIGURES.unexplained_in(HEARD, FIGURES.own_part(HEARD))
     first = theory.spatial_mse(100 * residual, 4.5 * 100 * residual, 10, p, "one", slots=10)
-    assert next(errors) == pytest.approx(first + noise / p, rel=1e-9)
+    assert first_two[0] == pytest.approx(first + noise / p, rel=1e-9)
     q_u, q_s = 0.5 + 0.1 * 3.0, noise + 0.1
-    g = 2.0 / (2.0 + 0.75 * q_u + 0.25 * q_s)
+    g = 2.0 / (2.0 + 0.5 + 0.1 * 2.0)  # as the values of the first round fit it
     of_u, of_s = ((1 - g) ** 2 * 2.0 + g**2 * q for q in (q_u, q_s))
     ratio = np.sqrt(of_u / of_s)
     pi_s = p / (ratio * 0.75 + 0.25)
     pi_u = ratio * pi_s
     later = 0.75 * ((1 / pi_u - 1) * of_u + noise / pi_u) + 0.25 * ((1 / pi_s - 1) * of_s + noise / pi_s)
-    assert next(errors) == pytest.approx(later, rel=1e-9)
+    assert first_two[1] == pytest.approx(later, rel=1e-9)
 
 
 def test_coverage_is_that_of_coordinates_sent_at_random():
@@ -83,7 +87,7 @@ def test_after_a_whole_epoch_everything_is_heard_once():
 def test_vectors_at_rest_promise_less_than_vectors_that_move_and_the_more_the_finer():
     rest, moves = replace(FIGURES, drift=0.0), replace(FIGURES, drift=2.0)
     fine, coarse = (
-        [promised(list(islice(epochs_errors(each, Coverage(), p, noise, on=False), 16))) for each in (rest, moves)]
+        [promised(errors(epochs(each, Coverage(), p, noise, on=False), 16)) for each in (rest, moves)]
         for p, noise in ((0.125, 1e-6), (0.5, 0.1))
     )
     assert fine[0] < 0.1 * coarse[0]
@@ -91,7 +95,34 @@ def test_vectors_at_rest_promise_less_than_vectors_that_move_and_the_more_the_fi
 
 
 def test_a_drift_that_becomes_less_is_expected_to():
-    steady, slower = (
-        promised(list(islice(balanced_errors(replace(FIGURES, trend=t), HEARD, 0.2, 1e-6), 16))) for t in (1.0, 0.5)
-    )
+    steady, slower = (promised(errors(balanced(replace(FIGURES, trend=t), HEARD, 0.2, 1e-6), 16)) for t in (1.0, 0.5))
     assert slower < steady
+
+
+def test_the_coming_round_goes_by_the_factor_that_the_memory_has():
+    """g is fitted to one round and used in the next: after a change of the noise it is the old one for a round."""
+    late = replace(FIGURES, fitted=0.0)
+    first, second = errors(balanced(late, HEARD, 0.2, 1e-6), 2)
+    assert first == pytest.approx(
+        next(balanced(replace(FIGURES, fitted=1.0), HEARD, 0.2, 1e-6)).error * 2.0 / 0.7, rel=1e-4
+    )
+    assert second < 0.5 * first
+
+
+def test_drift_that_follows_the_errors_ends_with_them():
+    """Where drift goes along with the error, what remembers most brings both down; where not, it stays what it is."""
+    given, answered = (replace(FIGURES, drift=0.05, feedback=share, error=1.0) for share in (0.0, 1.0))
+    for figures, ends in ((given, False), (answered, True)):
+        played = errors(balanced(figures, HEARD, 0.5, 1e-9), 40)
+        assert (played[-1] < 1e-3 * played[0]) == ends
+    assert given.step(3, 0.5) == 1.0
+    assert answered.step(3, 0.5) == 0.5
+
+
+def test_shrunk_values_lack_what_least_squares_leave_and_are_worth_what_they_are():
+    shrunk = FIGURES.shrunk(Coverage(Held(), Held(1.0, 0.0, 2.0, 1.0)))
+    g = 2.0 / (2.0 + 2.0 + 0.1)
+    assert shrunk.together().missing == pytest.approx((1 - g) ** 2 * 2.0 + g**2 * 2.0)
+    assert shrunk.together().noise == 0.0
+    assert FIGURES.own_part(shrunk) > 0.95
+    assert shrunk.uniform(0.25, 1e-6).together().missing == pytest.approx(0.75 * shrunk.together().missing)
