@@ -330,7 +330,7 @@ def test_begun_anew_it_expects_the_estimate_of_all_nodes_and_hears_each_again():
         sent = {node: (base + 0.1 * i).astype(np.float32) for i, node in enumerate("ab")}
         memory.take([Arrival(node, one, Payload((Part(everywhere, values),))) for node, values in sent.items()])
         if anew:
-            memory.begin_anew(base)
+            memory.begin_anew(1, base, "dropped")
         else:
             memory.learn(0, base)
         memory.settle()
@@ -349,3 +349,25 @@ def test_begun_anew_it_expects_the_estimate_of_all_nodes_and_hears_each_again():
     assert heard.tolist() == [0, 0, 1, 0, 0, 0]
     assert own[2] == common[2] == 9.0
     np.testing.assert_allclose(np.delete(common, 2), np.delete(base, 2))
+
+
+def test_shrunk_values_are_kept_as_what_they_are_worth():
+    """x + noise as large as the nodes' own part: half of what is apart from the estimate stays, and is then worth 1."""
+    rng, dim, one = np.random.default_rng(0), 2000, np.ones(1)
+    everywhere, truth = np.arange(dim), rng.normal(size=(4, dim))
+    memory = sm.Hybrid().start(MemorySpec(Blocks((dim,)), sm.RandK(dim), np.dtype("<f4")))
+    for past in ("kept", "shrunk"):
+        sent = (truth + rng.normal(size=truth.shape)).astype(np.float32)
+        memory.take([Arrival(str(i), one, Payload((Part(everywhere, x),))) for i, x in enumerate(sent)])
+        estimate = sent.mean(axis=0, dtype=np.float64)
+        if past == "kept":
+            memory.learn(0, estimate)
+        else:
+            memory.begin_anew(1, estimate, "shrunk")
+        memory.settle()
+    for i, x in enumerate(sent):
+        kept = (memory.expected(str(i), everywhere) - estimate) / (x - estimate)
+        assert np.median(kept) == pytest.approx(0.5, abs=0.1)
+        off = [np.mean((guess - truth[i]) ** 2) for guess in (memory.expected(str(i), everywhere), x)]
+        assert off[0] < 0.75 * off[1]
+    assert all(memory.last_heard(str(i), everywhere)[0].all() for i in range(4))

@@ -103,8 +103,29 @@ def test_an_abrupt_change_is_answered_in_the_next_round():
     played = Played(vectors, 64 + 256 + 4)
     whole = fixed(other, sm.Scheme(sm.Identity(), values="eden-1"))
     assert played.errors[15] < 0.1 * whole[0]
-    assert played.errors[17] < 1.5 * whole[0]
+    assert played.errors[17] < 2 * whole[0]
     assert played.errors[18] < 4 * whole[0]  # where a new epoch begins with the little that is known
+
+
+def followed(scheme: sm.Scheme, rounds: int = 24) -> list[float]:
+    """Nodes that move by half of what the broadcast mean is off: their drift is the error of the estimates."""
+    rng, dim, n = np.random.default_rng(0), 1024, 10
+    at_rest, run = rng.normal(size=(1, dim)) + rng.normal(size=(n, dim)), sm.Run(scheme, dim)
+    server, clients = sm.Server(run), [sm.Client(run, str(i)) for i in range(n)]
+    errors, off = [], np.zeros(dim)
+    for _ in range(rounds):
+        vectors = (at_rest + 0.5 * off * rng.choice([-1.0, 1.0], size=(n, 1))).astype(np.float32)
+        off = play_round(server, clients, vectors, np.ones(n)).mean - vectors.mean(axis=0)
+        errors.append(float(off @ off))
+    return errors
+
+
+def test_nodes_that_follow_the_broadcast_mean_come_to_rest_with_it():
+    room = 64 + 256 + 4  # two bits a coordinate
+    found = followed(sm.named("auto", bytes=room))
+    best = followed(sm.Run.for_bytes("rand-k-epochs-hybrid", 1024, room, values="int8").scheme)
+    assert geometric(found[-3:]) < 1.5 * geometric(best[-3:])
+    assert geometric(found[1:]) < geometric(best[1:])
 
 
 @pytest.mark.parametrize("node", ["stateless", "stateful"])

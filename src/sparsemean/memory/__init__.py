@@ -1,6 +1,6 @@
 """Memories: what the server expects of a node before it hears from it, one a file."""
 
-from sparsemean.memory.base import Arrival, Memory, MemoryFacts, MemorySpec, MemoryState
+from sparsemean.memory.base import Arrival, Memory, MemoryFacts, MemorySpec, MemoryState, Past
 from sparsemean.memory.hybrid import Hybrid
 from sparsemean.memory.nothing import Nothing
 from sparsemean.memory.offset import Offset
@@ -18,6 +18,7 @@ __all__ = [
     "MemoryState",
     "Nothing",
     "Offset",
+    "Past",
     "PerNode",
     "Shared",
     "SharedStable",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from sparsemean.memory.rows import InMemory, Shelf
 from sparsemean.payload import Payload
 from sparsemean.payload.blocks import Blocks
 from sparsemean.state_tree import Tree
+
+Past = Literal["kept", "shrunk", "dropped"]
+"""What becomes of what is known of nodes at the end of a round."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,10 +95,11 @@ class MemoryState(ABC):
     def pool(self, fits: Doubles) -> None:  # noqa: B027
         """Let ``learn`` go by these sums of all ranges, where the memory is of one of them."""
 
-    def begin_anew(self, estimate: Doubles | None) -> None:  # noqa: B027
-        """In place of ``learn``: drop what is known of every node, and what came; the estimate stands for all of them.
+    def begin_anew(self, round: int, estimate: Doubles | None, past: Past) -> None:  # noqa: B027
+        """In place of ``learn``: drop what is known of every node; the estimate stands for all of them.
 
-        For values too coarse to be worth remembering. By default nothing is known of any node.
+        For values too coarse to be remembered as they are. What came in the round is dropped as well, or kept
+        "shrunk" towards the estimate as far as the fit says. By default nothing is known of any node.
         """
 
     def forget(self, node: str) -> None:  # noqa: B027

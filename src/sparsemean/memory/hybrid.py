@@ -15,7 +15,7 @@ from sparsemean.kernels.at import Known, expected_at, fit_at
 from sparsemean.kernels.fit_sums import products
 from sparsemean.kernels.listed import ListedFit, fit_listed, threads_for_lists
 from sparsemean.kernels.tiled import Tiled
-from sparsemean.memory.base import Arrival, Memory, MemoryFacts, MemorySpec, MemoryState
+from sparsemean.memory.base import Arrival, Memory, MemoryFacts, MemorySpec, MemoryState, Past
 from sparsemean.memory.fit import hybrid_coefficients, hybrid_mean
 from sparsemean.memory.per_node import LastValues, checked_age
 from sparsemean.memory.rows import Row
@@ -225,14 +225,27 @@ class _Both(MemoryState):
         self._average()
         self._clear()
 
-    def begin_anew(self, estimate: Doubles | None) -> None:
+    def begin_anew(self, round: int, estimate: Doubles | None, past: Past) -> None:
         on_common, own, _ = hybrid_coefficients(tuple(self.fits), self._coefficients)
-        self._coefficients = on_common, own, on_common
+        self._coefficients = on_common, np.ones_like(own), on_common  # values are worth what they are from now on
         self._base = self._common.copy() if estimate is None else estimate.copy()
-        self._last.clear()
-        self._heard.clear()
+        came = [self._shrunk(arrival, own) for arrival in self._last.pending] if past == "shrunk" else []
+        for table in (self._last, self._heard):
+            table.clear()
+            table.take(came)
+            table.learn(round, estimate)
         self._average()
         self._clear()
+
+    def _shrunk(self, arrival: Arrival, own: Doubles) -> Arrival:
+        """The same with c + g(x − c) in place of x, which least squares then find worth 1; c is the base."""
+        assert self._base is not None
+        assert arrival.payload is not None  # as it was counted
+        parts = []
+        for part in arrival.payload.parts:
+            base, factor = self._base[part.coordinates], self._blocks.at(own, part.coordinates)
+            parts.append(replace(part, values=(base + factor * (part.values - base)).astype(part.values.dtype)))
+        return replace(arrival, payload=replace(arrival.payload, parts=tuple(parts)))
 
     def settle(self) -> None:
         self._last.settle()

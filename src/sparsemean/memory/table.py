@@ -123,9 +123,9 @@ class RowTable(MemoryState):
         return self._everyone.sums if self._everyone is not None else np.zeros(self._blocks.dim)
 
     @property
-    def pending(self) -> bool:
-        """Whether something was taken that is still to be learnt."""
-        return bool(self._pending)
+    def pending(self) -> Sequence[Arrival]:
+        """What was taken, and is still to be learnt."""
+        return self._pending
 
     def take(self, arrivals: Sequence[Arrival]) -> None:
         self._pending.extend(arrivals)

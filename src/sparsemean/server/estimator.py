@@ -17,7 +17,7 @@ from sparsemean.encoders import Remembered
 from sparsemean.kernels import Blend, Sample
 from sparsemean.kernels.sample import drawn
 from sparsemean.kernels.tiled import Tiled
-from sparsemean.memory import Arrival, MemorySpec
+from sparsemean.memory import Arrival, MemorySpec, Past
 from sparsemean.memory.rows import InMemory, Shelf
 from sparsemean.payload import Part, Payload
 from sparsemean.run import Run
@@ -198,14 +198,14 @@ class Estimator:
             innovation += expected
         return innovation
 
-    def learn(self, round: int, estimate: Doubles | None, summary: Summary, anew: bool = False) -> None:
+    def learn(self, round: int, estimate: Doubles | None, summary: Summary, past: Past = "kept") -> None:
         """The round is over: learn from it, and begin the next; rows are written by ``memory.settle``.
 
-        ``anew`` says that what is known of nodes is to be dropped instead.
+        ``past`` says what becomes of what is known of nodes.
         """
         self.memory.pool(summary.fits)
-        if anew:
-            self.memory.begin_anew(estimate)
-        else:
+        if past == "kept":
             self.memory.learn(round, estimate)
+        else:
+            self.memory.begin_anew(round, estimate, past)
         self._totals = None

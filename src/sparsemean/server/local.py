@@ -236,10 +236,10 @@ class LocalRounds(Rounds):
         estimator, round, result = self.estimator, self.roster.round, None
         if prepared.innovation is not None and prepared.counts is not None:
             result = estimator.mean(prepared.innovation, prepared.weights), prepared.counts
-        estimate, warning, forgotten, anew = concluded(self.roster, self.assessment, prepared, result, most_nodes)
+        estimate, warning, forgotten, past = concluded(self.roster, self.assessment, prepared, result, most_nodes)
         for node in forgotten:
             estimator.memory.forget(node)
-        estimator.learn(round, None if estimate is None else estimate.mean, prepared.summary, anew)
+        estimator.learn(round, None if estimate is None else estimate.mean, prepared.summary, past)
         self._follow()
         return estimate, warning
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 from typing import NamedTuple
 
@@ -14,17 +15,21 @@ from sparsemean._types import Doubles
 from sparsemean.decoding.decoders import Belief
 from sparsemean.decoding.summary import Summary
 from sparsemean.encoders import Remembered
+from sparsemean.memory import Past
 from sparsemean.run import Run
 from sparsemean.sampling import Clock
+from sparsemean.server.drift import Drift
 from sparsemean.server.observed import SUMS
 from sparsemean.server.option_forecast import (
     HORIZON,
+    OVER,
     Coverage,
     Figures,
     Held,
+    Played,
     Rounding,
-    balanced_errors,
-    epochs_errors,
+    balanced,
+    epochs,
     promised,
 )
 from sparsemean.state_tree import Tree, array_in, branch
@@ -33,23 +38,20 @@ from sparsemean.wire.values.eden import Eden
 
 WORTH = 0.9
 """An option takes over where it promises this part of the error of the one that is on, or less."""
-TRUST, TREND_TRUST = 0.5, 0.3
-"""How much the drift that a round shows counts against that of earlier ones, at least; and its trend."""
-FASTEST_TREND = 0.5
-CHANCE = 4.0
-"""Standard deviations by which nodes must have moved more than noise alone makes it seem."""
 FLOAT32_NOISE = 2.0**-50
 """Of its energy: (2⁻²⁴)²/3 on average, up to a factor of 4."""
 LEAST_FIT, TINY = 0.25, 1e-12
 """The residual is taken as at least so much of what drift and noise give, and that as at least this part of all."""
 FEW = 0.01
-SPIKE, SPIKE_IN_STEP = 4.0, 16.0
+SPIKE, SPIKE_IN_STEP = 6.0, 16.0
 """An option is not taken if the coming round alone would err by so many times what another one would; more where nodes
 keep state: what differences to it leave becomes less by a factor in every round, so that a round lost is not made up
 for."""
 COARSE, FINER = 0.1, 5.0
 """Remembered values with noise above this part of D hide what a node's own past tells. Before a share of the
-coordinates is sent with so much less noise, they are dropped: the memory begins anew, with the average over nodes."""
+coordinates is sent with so much less noise, they may be shrunk or dropped: the memory begins anew."""
+DOUBT = 0.2
+"""What shrunk values lack is known but for this part of it."""
 
 
 @dataclass(frozen=True)
@@ -100,10 +102,10 @@ class Why:
 
 
 class Decision(NamedTuple):
-    """Whether the next round has another option, and whether the memory begins anew for it."""
+    """Whether the next round has another option, and what becomes of the memory for it."""
 
     changed: bool
-    anew: bool
+    past: Past = "kept"
 
 
 class OptionControl:
@@ -117,14 +119,16 @@ class OptionControl:
         self.option = 0
         self._promises: list[float] = []
         self._figures: Figures | None = None
-        self._drift = math.nan
-        self._last_drift, self._trend = 0.0, 0.0
+        self._drift = Drift()
+        self._fitted = 0.0  # g of the memory in the open round
         self._levels = np.zeros((3, 2))  # energy and largest square, of x, x − r and x − B
         self._memory = Coverage()
         self._based = False  # whether the memory has an average over nodes, also where it has heard none
 
-    def learn(self, summary: Summary, beliefs: Sequence[Belief], clocks: Sequence[Clock]) -> None:
-        """The open round is about to end with this summary."""
+    def learn(
+        self, summary: Summary, beliefs: Sequence[Belief], clocks: Sequence[Clock], error: float | None = None
+    ) -> None:
+        """The open round is about to end with this summary, and its estimate with this error."""
         if not summary.nodes.any() or not summary.observed.size:
             return
         per_weight = _per_weight(summary)
@@ -136,18 +140,28 @@ class OptionControl:
         self._levels = np.array([energies, [of["peak"], of["relative_peak"], of["own_peak"]]]).T
         nodes = int(summary.nodes.max())
         common = self._common(of, nodes, energies[0])
-        if of["heard"] > 0.0:
-            part = of["values"] / of["heard"]
-            values = float(nodes * self._run.options[self.option].layout[0].count)
-            self._learn_drift(part * of["from_own"], part * of["heard_noise"], values)
-        drift = 0.0 if math.isnan(self._drift) else self._drift
-        trend = min(max(math.exp(self._trend), FASTEST_TREND), 1.0)
-        figures = Figures(nodes, correlation, residual, common, drift, trend, energy=energies[0])
+        held = self._memory.together()
+        if of["heard"] > 0.0 and held.unheard < 1.0:
+            now, part = self._run.options[self.option], of["values"] / of["heard"]
+            hidden = part * of["heard_noise"] + held.noise + held.missing
+            deviation = math.sqrt(2.0 / (nodes * now.layout[0].count)) * hidden
+            moved, doubt = part * of["from_own"] - hidden, DOUBT * held.missing
+            lost = self._drift.learn(moved, deviation, doubt, held.age, now.shares[0])
+            self._memory = self._memory.lacking(lost)
+        drift = 0.0 if math.isnan(self._drift.now) else self._drift.now
+        known = {"energy": energies[0], "fitted": self._fitted}
+        figures = Figures(nodes, correlation, residual, common, drift, self._drift.trend, **known)
         # Nodes that were absent, or are new, were heard at fewer coordinates than the rounds tell.
         self._memory = self._memory.unheard_by(1.0 - of["heard"] / of["values"])
-        expected = max(figures.unexplained_in(self._memory), TINY * energies[0])
-        self._figures = replace(figures, fit=max(residual / expected, LEAST_FIT) if expected > 0.0 else 1.0)
+        expected = max(figures.unexplained_in(self._memory, figures.first_own_part(self._memory)), TINY * energies[0])
+        fit = max(residual / expected, LEAST_FIT) if expected > 0.0 else 1.0
+        if of["heard"] > 0.0:
+            self._fitted = figures.own_part(self._memory)
         self._memory = self._after(clocks, _kept(self._run.options[self.option]) * of["noise"])
+        if error is not None and math.isfinite(error):
+            self._drift.erred(error, self._memory.together().age)
+        along = (self._drift.feedback, self._drift.error) if self._drift.error > 0.0 else (0.0, 1.0)
+        self._figures = replace(figures, fit=fit, feedback=along[0], error=along[1], fitted=self._fitted)
 
     def _common(self, of: dict[str, float], nodes: int, energy: float) -> float:
         """D: from coordinates at which a node was not heard; else of all, of whose average it has a part itself.
@@ -162,19 +176,6 @@ class OptionControl:
         own = nodes / (nodes - 1.0) if nodes > 1 else math.inf
         apart = of["values"] / of["heard"] * max(of["from_average"] - of["heard_noise"], 0.0)
         return min(apart * own * own, energy) if nodes > 1 else energy
-
-    def _learn_drift(self, from_own: float, noise: float, values: float) -> None:
-        """From the energy of the differences to what nodes sent last, of which this is noise; of so many values."""
-        held = self._memory.together()
-        if held.unheard < 1.0:
-            moved = from_own - noise - held.noise
-            by_chance = CHANCE * math.sqrt(2.0 / values) * (noise + held.noise)
-            drift = (moved if moved > by_chance else 0.0) / max(held.age, 1.0)
-            trust = max(TRUST, self._run.options[self.option].shares[0])
-            if self._last_drift > 0.0 and drift > 0.0:
-                self._trend += TREND_TRUST * (math.log(drift / self._last_drift) - self._trend)
-            self._last_drift = drift
-            self._drift = drift if math.isnan(self._drift) else trust * drift + (1.0 - trust) * self._drift
 
     def _residual(
         self, summary: Summary, beliefs: Sequence[Belief], clocks: Sequence[Clock], per_weight: Doubles
@@ -230,31 +231,44 @@ class OptionControl:
     def decide(self) -> Decision:
         """Choose for the next round."""
         if self._figures is None:
-            return Decision(False, False)
+            return Decision(False)
         numbers = range(len(self._run.options))
-        anew = [self._begins_anew(self._figures, number) for number in numbers]
-        errors = [self._errors(self._figures, self._memory, number) for number in numbers]
         spike = SPIKE_IN_STEP if self._run.in_step else SPIKE
-        bearable = spike * min(each[0] for each in errors)
-        for number in numbers:
-            afresh = self._errors(self._figures, Coverage(), number) if anew[number] else errors[number]
-            anew[number] &= afresh[0] <= bearable and promised(afresh) < promised(errors[number])
-            errors[number] = afresh if anew[number] else errors[number]
-        self._promises = [promised(each) if each[0] <= bearable else math.inf for each in errors]
+        bearable = spike * min(self._next_error(self._figures, self._memory, number) for number in numbers)
+        self._promises = [self._promise(self._figures, self._memory, number, bearable) for number in numbers]
+        (anew, past), begin = self._anew(self._figures), [False for _ in numbers]
+        for number in filter(partial(self._may_begin_anew, self._figures), numbers):
+            afresh = self._promise(replace(self._figures, fitted=1.0), anew, number, bearable)
+            begin[number] = afresh < self._promises[number]
+            self._promises[number] = min(afresh, self._promises[number])
         best, before = int(np.argmin(self._promises)), self.option
         if not self._promises[best] < WORTH * self._promises[before]:
-            return Decision(False, False)
+            return Decision(False)
+        if self._memory.u.part > OVER and self._after_the_epoch(self._figures) < self._promises[best]:
+            return Decision(False)
         self.option = best
-        # An epoch ends with its option.
-        self._memory = Coverage() if anew[best] else Coverage(Held(), self._memory.together())
-        self._based |= anew[best]
-        return Decision(True, anew[best])
+        if begin[best]:
+            self._memory, self._based, self._fitted = anew, True, 1.0
+            return Decision(True, past)
+        self._memory = Coverage(Held(), self._memory.together())  # an epoch ends with its option
+        return Decision(True)
 
-    def _begins_anew(self, figures: Figures, number: int) -> bool:
-        """Whether this option, if it is another than the one that is on, would do better without the memory."""
+    def _may_begin_anew(self, figures: Figures, number: int) -> bool:
+        """Whether this option, if it is another than the one that is on, may do better without the memory as it is."""
         option, noise = self._run.options[number], self._memory.together().noise
         other = number != self.option and option.shares[0] < 1.0 and not self._run.in_step  # nodes keep it as well
         return other and noise > COARSE * figures.common and noise > FINER * self._rounding(option).noise(0.0)
+
+    def _anew(self, figures: Figures) -> tuple[Coverage, Past]:
+        """The memory if it begins anew.
+
+        What came in a round of whole vectors is shrunk, unless nodes are so much alike that the noise of their average
+        is more than what a node's own values tell: Dq/(D + q) > D − q/n, or g²n < 1 − g.
+        """
+        g, whole = figures.own_part(self._memory), self._run.options[self.option].shares[0] == 1.0
+        if whole and g * g * figures.nodes > 1.0 - g:
+            return figures.shrunk(self._memory), "shrunk"
+        return Coverage(), "dropped"
 
     @property
     def why(self) -> Why:
@@ -268,21 +282,51 @@ class OptionControl:
         told = float(self._levels[0, 0]), found.residual, found.correlation, found.drift
         return Why(*chosen, self._promises[self.option], ranked, found.nodes, *told)
 
-    def _errors(self, figures: Figures, memory: Coverage, number: int) -> list[float]:
-        """Of the coming rounds, if they have this option."""
+    def _next_error(self, figures: Figures, memory: Coverage, number: int) -> float:
+        return next(self._rounds(figures, memory, number)).error
+
+    def _promise(self, figures: Figures, memory: Coverage, number: int, bearable: float) -> float:
+        """Of the coming rounds, if they have this option; infinite where the first is not bearable."""
+        if self._next_error(figures, memory, number) > bearable:
+            return math.inf
+        return promised(self._errors(figures, memory, number))
+
+    def _errors(self, figures: Figures, memory: Coverage, number: int, since: int = 0) -> list[float]:
+        """Of the coming rounds, if they have this option; the first is so many rounds off.
+
+        Where noise hides the drift, once more of the same rounds without any: it is as likely to be nothing.
+        """
+        cases = [figures] if self._drift.seen else [figures, replace(figures, drift=0.0)]
+        played = (islice(self._rounds(case, memory, number, since), HORIZON - since) for case in cases)
+        return [each.error for rounds in played for each in rounds]
+
+    def _rounds(self, figures: Figures, memory: Coverage, number: int, since: int = 0) -> Iterator[Played]:
         option = self._run.options[number]
         p, rounding = option.shares[0], self._rounding(option)
         if option.epochs is None:
-            return list(islice(balanced_errors(figures, memory, p, rounding), HORIZON))
-        on = number == self.option and memory.u.part > 0.0
-        return list(islice(epochs_errors(figures, memory, p, rounding, on), HORIZON))
+            return balanced(figures, memory, p, rounding, since)
+        on = number == self.option and memory.u.part > OVER
+        return epochs(figures, memory, p, rounding, on, since)
+
+    def _after_the_epoch(self, figures: Figures) -> float:
+        """What is promised if the epoch that is on goes on to its end, and then the best option takes over."""
+        until: list[float] = []
+        for error, memory, own_part in islice(self._rounds(figures, self._memory, self.option), HORIZON - 1):
+            until.append(error)
+            if memory.u.part <= OVER:
+                known, whole = replace(figures, fitted=own_part), Coverage(Held(), memory.together())
+                numbers, played = range(len(self._run.options)), len(until)
+                times = 1 if self._drift.seen else 2
+                return min(promised(times * until + self._errors(known, whole, number, played)) for number in numbers)
+        return math.inf
 
     def state(self) -> Tree:
         """All of it."""
         figures = () if self._figures is None else tuple(vars(self._figures).values())
         return {
             "option": self.option,
-            "drift": np.array([self._drift, self._last_drift, self._trend, self._based]),
+            "drift": self._drift.state(),
+            "memory_has": np.array([self._based, self._fitted]),
             "levels": self._levels,
             "memory": np.array(self._memory),
             "figures": np.array(figures),
@@ -295,7 +339,11 @@ class OptionControl:
         if not isinstance(option, int) or not 0 <= option < len(self._run.options):
             raise ValueError("there is no such option")
         self.option = option
-        self._drift, self._last_drift, self._trend, based = array_in(state, "drift").tolist()
+        self._drift.restore(state, "drift")
+        if isinstance(state, dict) and "memory_has" in state:
+            based, self._fitted = array_in(state, "memory_has").tolist()
+        else:  # journals once had the first as the last number of the drift, and not the other
+            based, self._fitted = array_in(state, "drift").tolist()[3], math.nan
         self._based = bool(based)
         known = array_in(state, "levels").reshape(-1, 2)
         self._levels = np.zeros((3, 2))

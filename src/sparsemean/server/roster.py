@@ -14,13 +14,14 @@ from sparsemean.decoding.decoders import Belief
 from sparsemean.decoding.summary import Summary
 from sparsemean.errors import ConflictingPayload, OutOfStep, TooFewNodes, WrongPlan, WrongRound
 from sparsemean.kernels import Sample
+from sparsemean.memory import Past
 from sparsemean.payload import Payload
 from sparsemean.results import Receipt
 from sparsemean.run import Run
 from sparsemean.sampling import MAX_SLOTS, Clock, Dealt, Plan, Slots
 from sparsemean.server.common_scale import next_scale
 from sparsemean.server.epoch_control import EpochControl
-from sparsemean.server.option_control import OptionControl, Why
+from sparsemean.server.option_control import Decision, OptionControl, Why
 from sparsemean.server.reference import Reference
 from sparsemean.server.repeats import sent_first
 from sparsemean.server.terms import Terms
@@ -137,12 +138,15 @@ class Roster:
         """Where the nodes of each encoder are in the epoch, in the open round; empty where there are no epochs."""
         return () if self._control is None else self._control.clocks(self._open_terms().ratios)
 
-    def learn(self, summary: Summary, beliefs: Sequence[Belief]) -> None:
-        """Learn from the open round, which is about to end, how the epoch is to go on, and what to choose next."""
+    def learn(self, summary: Summary, beliefs: Sequence[Belief], error: float | None) -> None:
+        """Learn from the open round, which is about to end, how the epoch is to go on, and what to choose next.
+
+        ``error`` is that of its estimate, as far as it is known.
+        """
         if self._control is not None:
             self._control.learn(summary, self._open_terms().ratios)
         if self._options is not None:
-            self._options.learn(summary, beliefs, self.clocks())
+            self._options.learn(summary, beliefs, self.clocks(), error)
 
     def sent_before(self, node: str) -> Sample | None:
         """What this node sent in the last round, where that round and the open one begin an epoch; of some nodes."""
@@ -260,10 +264,10 @@ class Roster:
             self.known[node] = accepted.weight
         return list(self.known)[: max(0, len(self.known) - max(most_nodes, len(self.accepted)))]
 
-    def next_round(self, mean: Doubles | None) -> bool:
+    def next_round(self, mean: Doubles | None) -> Past:
         """Close the round, and open the next one; ``mean`` is its estimate, None where it was skipped.
 
-        Returns whether the memory is to begin anew with it (``OptionControl``).
+        Returns what becomes of the memory (``OptionControl``).
         """
         if self.run.in_step:
             self._basis.update({node: accepted.basis for node, accepted in self.accepted.items()})
@@ -272,7 +276,7 @@ class Roster:
         self.scale = next_scale(wanted, self.scale) if self.open_run.common_scale else None
         self._closed = {node: replace(accepted, wanted_scale=None) for node, accepted in self.accepted.items()}
         self.accepted = {}
-        changed, anew = (False, False) if self._options is None else self._options.decide()
+        changed, past = Decision(False) if self._options is None else self._options.decide()
         if changed:
             self.scale, self._terms = None, Terms()
             self._control = EpochControl(self.open_run) if self.open_run.epochs is not None else None
@@ -282,7 +286,7 @@ class Roster:
         if self.reference is not None:
             last = self.reference._replace(round=self.round)
             self.reference = last if mean is None else Reference.of(self.round, mean)
-        return anew
+        return past
 
     def forget(self, node: str) -> None:
         """Drop weight and basis of a node."""

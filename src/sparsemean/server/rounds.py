@@ -14,6 +14,7 @@ from sparsemean.decoding.decoders import Belief
 from sparsemean.decoding.quality import Quality, bounded
 from sparsemean.decoding.summary import Summary
 from sparsemean.errors import InvalidInput
+from sparsemean.memory import Past
 from sparsemean.results import Estimate
 from sparsemean.sampling import Dealt
 from sparsemean.server.assessment import Assessment
@@ -142,7 +143,7 @@ def assessed(roster: Roster, assessment: Assessment, kind: Kind, summary: Summar
 
 def concluded(
     roster: Roster, assessment: Assessment, prepared: Prepared, result: tuple[Doubles, Counts] | None, most_nodes: int
-) -> tuple[Estimate | None, str | None, list[str], bool]:
+) -> tuple[Estimate | None, str | None, list[str], Past]:
     """End the round in roster and assessment, which learn from it.
 
     Parameters
@@ -154,19 +155,19 @@ def concluded(
 
     Returns
     -------
-    The estimate and a warning, None where there is none; which nodes were forgotten; whether the memory begins anew.
+    The estimate and a warning, None where there is none; which nodes were forgotten; what becomes of the memory.
     """
     estimate = warning = None
     if result is not None:
         warning = assessment.divergence(prepared.quality)
         estimate = _estimate(roster, prepared.quality, *result)
     assessment.learn(prepared.beliefs)
-    roster.learn(prepared.summary, prepared.beliefs)
+    roster.learn(prepared.summary, prepared.beliefs, prepared.quality.error)
     forgotten = roster.hear(most_nodes)
     for node in forgotten:
         roster.forget(node)
-    anew = roster.next_round(None if estimate is None else estimate.mean)
-    return estimate, warning, forgotten, anew
+    past = roster.next_round(None if estimate is None else estimate.mean)
+    return estimate, warning, forgotten, past
 
 
 def _estimate(roster: Roster, quality: Quality, mean: Doubles, counts: Counts) -> Estimate:
