@@ -43,7 +43,7 @@ FLOAT32_NOISE = 2.0**-50
 LEAST_FIT, TINY = 0.25, 1e-12
 """The residual is taken as at least so much of what drift and noise give, and that as at least this part of all."""
 FEW = 0.01
-SPIKE, SPIKE_IN_STEP = 6.0, 16.0
+SPIKE, SPIKE_IN_STEP = 4.0, 16.0
 """An option is not taken if the coming round alone would err by so many times what another one would; more where nodes
 keep state: what differences to it leave becomes less by a factor in every round, so that a round lost is not made up
 for."""
