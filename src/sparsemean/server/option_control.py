@@ -63,7 +63,7 @@ class Why:
     encoder, values : str
         What nodes encode with.
     expected : float
-        The error that it promises, as the geometric mean of the coming 16 rounds; NaN before the first has ended, as
+        The error that it promises, as the geometric mean of the coming 32 rounds; NaN before the first has ended, as
         all figures are.
     others : tuple of (str, float)
         All options with what they promise, the best first; infinite where the coming round alone would err by too much.
