@@ -8,7 +8,7 @@ import pytest
 import sparsemean as sm
 from sparsemean import codec
 from sparsemean.sampling import Plan
-from sparsemean.server.option_control import Why
+from sparsemean.server.option_control import OptionControl, Why
 from sparsemean.simulation import play_round
 
 Z = 5.0
@@ -120,11 +120,9 @@ def followed(scheme: sm.Scheme, rounds: int = 24) -> list[float]:
 def test_nodes_that_follow_the_broadcast_mean_come_to_rest_with_it():
     room = 64 + 256 + 4  # two bits a coordinate
     found = followed(sm.named("auto", bytes=room))
-    best = min(
-        geometric(followed(sm.Run.for_bytes(name, 1024, room, values=values).scheme)[-3:])
-        for name, values in (("rand-k-balanced-hybrid", "int8"), ("rand-k-epochs-hybrid", "int16"))
-    )
-    assert geometric(found[-3:]) < 1.1 * best
+    best = followed(sm.Run.for_bytes("rand-k-epochs-hybrid", 1024, room, values="int8").scheme)
+    assert geometric(found[-3:]) < 1.5 * geometric(best[-3:])
+    assert geometric(found[1:]) < geometric(best[1:])
 
 
 def test_every_estimate_is_unbiased_whatever_was_chosen():
@@ -280,3 +278,19 @@ def test_ranges_and_ranks_refuse_it():
         Sharding(sm.Run(scheme, 10_000), 2, "drop", 0, 1 << 20, None, True, None)
     with pytest.raises(sm.IncompatibleScheme, match="serves RandK and Identity"):
         check_scheme(scheme)
+
+
+def test_a_journal_of_the_last_release_opens():
+    """Its state had seven figures, four numbers of the drift and four of each class of the memory."""
+    played = Played(drifting(4, 5, 300, 0.02, 0.5), 120)
+    control, again = (OptionControl(played.run) for _ in range(2))
+    state = played.server._rounds.roster._options.state()
+    control.restore(state)
+    assert control.state().keys() == state.keys()
+    old = {name: value for name, value in state.items() if name != "memory_has"}
+    old["drift"] = np.array([*state["drift"][:3], 0.0])
+    old["memory"], old["figures"] = state["memory"][:, :4], state["figures"][:7]
+    again.restore(old)
+    assert again.why == control.why
+    again.decide()
+    assert np.isfinite(again.why.expected)

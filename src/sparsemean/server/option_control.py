@@ -59,7 +59,7 @@ class Why:
     encoder, values : str
         What nodes encode with.
     expected : float
-        The error that it promises, as the geometric mean of the coming 16 rounds; NaN before the first has ended, as
+        The error that it promises, as the geometric mean of the coming 32 rounds; NaN before the first has ended, as
         all figures are.
     others : tuple of (str, float)
         All options with what they promise, the best first; infinite where the coming round alone would err by too much.
@@ -228,7 +228,8 @@ class OptionControl:
         best, before = int(np.argmin(self._promises)), self.option
         if not self._promises[best] < WORTH * self._promises[before]:
             return Decision(False)
-        if self._memory.u.part > OVER and self._after_the_epoch(self._figures) < self._promises[best]:
+        goes_on = self._memory.u.part > OVER and math.isfinite(self._promises[before])
+        if goes_on and self._after_the_epoch(self._figures) < self._promises[best]:
             return Decision(False)
         self.option = best
         if begin[best]:
