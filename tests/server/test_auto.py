@@ -11,7 +11,7 @@ import sparsemean as sm
 from sparsemean import codec
 from sparsemean.sampling import Plan
 from sparsemean.server.local import LocalRounds
-from sparsemean.server.option_control import Why
+from sparsemean.server.option_control import OptionControl, Why
 from sparsemean.simulation import play_round
 
 Z = 5.0
@@ -333,3 +333,19 @@ def test_ranges_and_ranks_refuse_it():
         Sharding(sm.Run(scheme, 10_000), 2, "drop", 0, 1 << 20, None, True, None)
     with pytest.raises(sm.IncompatibleScheme, match="serves RandK and Identity"):
         check_scheme(scheme)
+
+
+def test_a_journal_of_the_last_release_opens():
+    """Its state had seven figures, four numbers of the drift and four of each class of the memory."""
+    played = Played(drifting(4, 5, 300, 0.02, 0.5), 120)
+    control, again = (OptionControl(played.run) for _ in range(2))
+    state = played.server._rounds.roster._options.state()
+    control.restore(state)
+    assert control.state().keys() == state.keys()
+    old = {name: value for name, value in state.items() if name != "memory_has"}
+    old["drift"] = np.array([*state["drift"][:3], 0.0])
+    old["memory"], old["figures"] = state["memory"][:, :4], state["figures"][:7]
+    again.restore(old)
+    assert again.why == control.why
+    again.decide()
+    assert np.isfinite(again.why.expected)

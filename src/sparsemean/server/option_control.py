@@ -244,7 +244,8 @@ class OptionControl:
         best, before = int(np.argmin(self._promises)), self.option
         if not self._promises[best] < WORTH * self._promises[before]:
             return Decision(False)
-        if self._memory.u.part > OVER and self._after_the_epoch(self._figures) < self._promises[best]:
+        goes_on = self._memory.u.part > OVER and math.isfinite(self._promises[before])
+        if goes_on and self._after_the_epoch(self._figures) < self._promises[best]:
             return Decision(False)
         self.option = best
         if begin[best]:
