@@ -29,7 +29,7 @@ from sparsemean.lab.tasks import KMeans, LogisticRegression, PowerIteration, Str
 from sparsemean.lab.trace import play
 
 NAMES = ("rand-k-balanced", "rand-k-balanced-hybrid", "rand-k-epochs-hybrid")
-"""Of the others that are unbiased, none was better by more than 3 % on drift, weather, jump and nodes that are alike."""
+"""Of the others that are unbiased, none was better by more than 3 % on drift, weather, jump and nodes that agree."""
 VALUES = ("float32", "int16", "int8", "eden-1", "eden-2", "eden-3", "eden-4", "eden-6")
 Made = tuple[Task[Any], int]
 
@@ -136,7 +136,7 @@ def fixed(dim: int, room: int, node: str) -> dict[str, sm.Scheme]:
 
 
 def measured(task: Callable[[np.random.Generator], Made], scheme: sm.Scheme, seeds: int) -> tuple[float, float, float]:
-    """Geometric means over seeds and rounds, all but the first and the last three; and the mean objective at the end."""
+    """Geometric means over seeds and rounds, all but the first and the last three; and the mean last objective."""
     logs, ends = [], []
     for seed in range(seeds):
         made, rounds = task(np.random.default_rng(1000 + seed))

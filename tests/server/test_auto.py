@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from typing import Any
 
 import numpy as np
 import pytest
@@ -339,12 +340,15 @@ def test_a_journal_of_the_last_release_opens():
     """Its state had seven figures, four numbers of the drift and four of each class of the memory."""
     played = Played(drifting(4, 5, 300, 0.02, 0.5), 120)
     control, again = (OptionControl(played.run) for _ in range(2))
-    state = played.server._rounds.roster._options.state()
+    options = played.server._rounds.roster._options
+    assert options is not None
+    state: Any = options.state()
     control.restore(state)
-    assert control.state().keys() == state.keys()
+    found: Any = control.state()
+    assert found.keys() == state.keys()
     old = {name: value for name, value in state.items() if name != "memory_has"}
     old["drift"] = np.array([*state["drift"][:3], 0.0])
-    old["memory"], old["figures"] = state["memory"][:, :4], state["figures"][:7]
+    old["memory"], old["figures"], old["levels"] = state["memory"][:, :4], state["figures"][:7], state["levels"][:2]
     again.restore(old)
     assert again.why == control.why
     again.decide()
