@@ -17,6 +17,7 @@ import pytest
 
 import sparsemean as sm
 from sparsemean.journal import contents, faults
+from sparsemean.journal.folder import LOCK
 from sparsemean.journal.log import NAME
 
 RUN = sm.Run(sm.named("rand-k-temporal", k=0.25), 40, seed=3)
@@ -307,6 +308,24 @@ def test_a_forked_process_may_not_use_the_server_and_does_not_keep_its_lock(tmp_
     finally:
         hold.set()
         sleeper.join(60)
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="there is no list of open files here")
+def test_a_closed_server_is_unlocked_although_a_process_forked_just_now_still_has_its_files(tmp_path):
+    server = played(sm.Server(RUN, journal=tmp_path), 1)
+    digest = server.digest()
+    # What a fork copies, and has not yet closed when the parent goes on.
+    locks = [int(each.name) for each in Path("/proc/self/fd").iterdir() if _is(each, tmp_path / LOCK)]
+    copies = [os.dup(each) for each in locks]
+    assert len(copies) == 1
+    server.close()
+    with sm.Server(RUN, journal=tmp_path) as again:
+        assert again.digest() == digest
+    os.close(copies[0])
+
+
+def _is(link: Path, file: Path) -> bool:
+    return link.exists() and link.samefile(file)
 
 
 def test_what_cannot_be_read_is_damage_and_no_other_error(tmp_path):

@@ -78,7 +78,8 @@ class Journal:
                 check_files(folder)
                 self._lock = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
                 self._inode = inode(folder)
-                self._unlocking = weakref.finalize(self, os.close, self._lock)  # also where nobody closes the server
+                # A finalizer, so that the lock also goes where nobody closes the server.
+                self._unlocking = weakref.finalize(self, _release, self._lock, self._process)
                 self._unlocking.atexit = False
             undo.callback(self._unlock)
             _lock(self._lock, folder)
@@ -329,3 +330,17 @@ def _lock(file: int, folder: Path) -> None:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         raise JournalError(f"{folder} is in use by another server; close it first") from None
+
+
+def _release(file: int, process: int) -> None:
+    """Unlock and close; a forked process only closes its copy, since the lock is its parent's.
+
+    Closing alone would not do: the lock stays for as long as any copy of the file is open, and a process that was
+    forked a moment ago still has one.
+    """
+    if os.getpid() == process:
+        with suppress(ImportError):  # and then nothing was locked
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_UN)
+    os.close(file)
