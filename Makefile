@@ -3,13 +3,13 @@ BIN := .venv/bin
 # The second name is what newer pips read for the build environment; older ones ignore it.
 INSTALL := PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt $(BIN)/pip install --quiet --disable-pip-version-check
 
-.PHONY: help demo frontier test lint bench soak clean browser
+.PHONY: help demo frontier test lint docs dist bench soak clean browser
 
 help: ## Show these lines
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST)
 
 demo: .venv/installed-demo ## Every scheme on a month of real weather: a table, advice, and demo.html
-	$(BIN)/sparsemean compare --seeds 2 --report demo.html
+	$(BIN)/sparsemean compare --report demo.html
 
 frontier: .venv/installed-demo ## Error against bytes of every scheme on that weather, a few minutes: frontier.html
 	$(BIN)/sparsemean frontier --report frontier.html
@@ -22,6 +22,13 @@ lint: .venv/installed-all ## Style, types and layers
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+docs: .venv/installed-docs ## The documentation as a site, a minute: build/site/index.html
+	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going docs build/site
+
+dist: .venv/installed-build ## Wheel and source distribution, in dist
+	rm -rf dist
+	PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt $(BIN)/python -m build --outdir dist
 
 bench: .venv/installed-all ## Speed and memory of every scheme, ten minutes: bench.json, bench.html; AGAINST=old.json compares
 	$(BIN)/sparsemean bench --all --out bench.json --report bench.html $(if $(AGAINST),--against $(AGAINST))
@@ -53,6 +60,14 @@ browser:
 	$(INSTALL) --editable '.[server,cli,report]'
 	touch $@
 
+.venv/installed-docs: pyproject.toml constraints.txt | .venv/bin/pip
+	$(INSTALL) --editable '.[docs]'
+	touch $@
+
+.venv/installed-build: pyproject.toml constraints.txt | .venv/bin/pip
+	$(INSTALL) build
+	touch $@
+
 .venv/installed-all: pyproject.toml constraints.txt | .venv/bin/pip
-	$(INSTALL) --editable '.[all,test,lint]'
-	touch $@ .venv/installed-demo
+	$(INSTALL) --editable '.[all,docs,test,lint]'
+	touch $@ .venv/installed-demo .venv/installed-docs

@@ -9,6 +9,8 @@ from importlib.util import find_spec
 
 ENGINES = {"flower": "flwr", "ray": "ray", "torch_ddp": "torch"}
 
+collect_ignore = ["docs/conf.py"]  # Sphinx reads it; it has no examples
+
 collect_ignore_glob = [
     pattern
     for folder, engine in ENGINES.items()

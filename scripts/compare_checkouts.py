@@ -40,7 +40,7 @@ def games() -> Iterator[tuple[str, dict[str, Any]]]:
         yield f"{name} clip", {"name": name, "values": "int8", "dim": 300, "nodes": 5, "clip": 3.0}
 
 
-def play(name: str, values: str, dim: int, nodes: int, **settings: Any) -> str:
+def play(name: Any, values: Any, dim: int, nodes: int, **settings: Any) -> str:
     """The hash of all that a game shows."""
     import numpy as np
 

@@ -24,7 +24,9 @@ from typing import Any
 import numpy as np
 
 import sparsemean as sm
+from sparsemean._names import SchemeName
 from sparsemean.journal.survey import VERSION
+from sparsemean.schemes import scheme_name
 
 FOLDER = Path(__file__).parent.parent / "tests" / "golden" / "journal" / f"v{VERSION}"
 DIM, SEED, NODES = 40, 11, ("a", "b", "Göteborg 7")
@@ -43,7 +45,7 @@ MEMORIES = (
 )
 
 
-def run_of(name: str) -> sm.Run:
+def run_of(name: SchemeName) -> sm.Run:
     """A small run with two blocks; the share is large enough that a shared memory does not diverge."""
     return sm.Run(sm.named(name, k=0.5), DIM, SEED, blocks=[15, 25])
 
@@ -112,7 +114,7 @@ def saved(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
 
-def journal(name: str, waiting: bool, folder: Path) -> tuple[dict[str, bytes], dict[str, Any]]:
+def journal(name: SchemeName, waiting: bool, folder: Path) -> tuple[dict[str, bytes], dict[str, Any]]:
     """The files of a journal, and its story."""
     run = run_of(name)
     nodes = Nodes(run)
@@ -169,7 +171,7 @@ def main() -> None:
             case = f"{name}-{'open' if waiting else 'between'}"
             if not (FOLDER / f"{case}.zip").exists():
                 with tempfile.TemporaryDirectory() as folder:
-                    write(case, *journal(name, waiting, Path(folder)))
+                    write(case, *journal(scheme_name(name), waiting, Path(folder)))
     if not (FOLDER / "shards.zip").exists():
         with tempfile.TemporaryDirectory() as folder:
             write("shards", *shards(Path(folder)))

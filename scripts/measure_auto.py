@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 import sparsemean as sm
+from sparsemean._names import FixedScheme, Knowledge, ValueName
 from sparsemean._types import Doubles, Floats
 from sparsemean.lab import datasets
 from sparsemean.lab.byte_budget import finest_eden
@@ -28,10 +29,13 @@ from sparsemean.lab.datasets import Images, Stream, splits
 from sparsemean.lab.tasks import KMeans, LogisticRegression, PowerIteration, StreamTask, Task
 from sparsemean.lab.trace import play
 
-NAMES = ("rand-k-balanced", "rand-k-balanced-hybrid", "rand-k-epochs-hybrid")
+NAMES: tuple[FixedScheme, ...] = ("rand-k-balanced", "rand-k-balanced-hybrid", "rand-k-epochs-hybrid")
 """Of the others that are unbiased, none was better by more than 3 % on drift, weather, jump and nodes that agree."""
-VALUES = ("float32", "int16", "int8", "eden-1", "eden-2", "eden-3", "eden-4", "eden-6")
+VALUES: tuple[ValueName, ...] = ("float32", "int16", "int8", "eden-1", "eden-2", "eden-3", "eden-4", "eden-6")
+SCREENED = 4
+"""With several seeds, so many fixed schemes are played with all: the best with the first, by each measure."""
 Made = tuple[Task[Any], int]
+Figures = dict[str, tuple[float, float, float]]
 
 
 def alike(correlation: float, dim: int, rounds: int, rng: np.random.Generator) -> Made:
@@ -111,10 +115,10 @@ def tasks(data: Path | None) -> dict[str, Callable[[np.random.Generator], Made]]
     }
 
 
-def fixed(dim: int, room: int, node: str) -> dict[str, sm.Scheme]:
+def fixed(dim: int, room: int, node: Knowledge) -> dict[str, sm.Scheme]:
     """What nodes of this kind could run within so many bytes."""
     found = {}
-    values = finest_eden(dim, room)
+    values: ValueName = finest_eden(dim, room)
     whole = sm.Scheme(sm.Identity(), values=values)
     if sm.Run(whole, dim).payload_bytes <= room:
         found[f"identity {values}"] = whole
@@ -147,6 +151,15 @@ def measured(task: Callable[[np.random.Generator], Made], scheme: sm.Scheme, see
     return every, last, float(np.mean(ends))
 
 
+def best_of(task: Callable[[np.random.Generator], Made], schemes: dict[str, sm.Scheme], seeds: int) -> Figures:
+    """What is measured of each scheme, with all seeds where it is among the best of the first one."""
+    first = {name: measured(task, scheme, 1) for name, scheme in schemes.items()}
+    if seeds == 1:
+        return first
+    chosen = {name for i in (0, 1) for name in sorted(first, key=lambda each: first[each][i])[:SCREENED]}
+    return {name: measured(task, schemes[name], seeds) for name in sorted(chosen)}
+
+
 def main() -> None:
     """Print a line for each task and number of bits."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -163,10 +176,7 @@ def main() -> None:
         for bits in map(float, given.bits.split(",")):
             room = 64 + int(np.ceil(bits * made.dim / 8)) + 4 * -(-made.dim // 4096)
             auto = measured(every[name], sm.named("auto", bytes=room, node=given.node), given.seeds)
-            found = {
-                scheme_name: measured(every[name], scheme, given.seeds)
-                for scheme_name, scheme in fixed(made.dim, room, given.node).items()
-            }
+            found = best_of(every[name], fixed(made.dim, room, given.node), given.seeds)
             best = [min(found, key=lambda each, i=i: found[each][i]) for i in (0, 1)]  # type: ignore[misc]
             shown = (
                 f"{label} {auto[i]:.2e}, {best[i]} {found[best[i]][i]:.2e}: {auto[i] / found[best[i]][i]:.2f}"

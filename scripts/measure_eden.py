@@ -18,6 +18,7 @@ import numpy as np
 
 import sparsemean as sm
 from sparsemean import theory
+from sparsemean._names import FixedScheme, SchemeName, ValueName
 from sparsemean._types import Doubles, Floats
 from sparsemean.lab import datasets
 from sparsemean.lab.byte_budget import finest_eden, largest_k
@@ -81,13 +82,12 @@ def equal_bytes() -> Iterator[str]:
     """One round of ten Gaussian vectors at 3.2 bits a coordinate, header included: error over ‖x‖²."""
     nodes, dim, rounds = 10, 65536, 4
     limit = int(0.4 * dim)
-    sparse = ("rand-k", "rand-k-spatial-adaptive", "rand-k-balanced")
+    sparse: tuple[FixedScheme, ...] = ("rand-k", "rand-k-spatial-adaptive", "rand-k-balanced")
     for ratio in (0.0, 4.5, 8.1, 8.9):
         yield f"R2/R1 = {ratio} of 9, {limit} bytes"
-        for name, values in [
-            ("identity", finest_eden(dim, limit)),
-            *((name, values) for name in sparse for values in ("int8", "int4", "eden-4", "eden-6")),
-        ]:
+        kinds: tuple[ValueName, ...] = ("int8", "int4", "eden-4", "eden-6")
+        pairs: list[tuple[SchemeName, ValueName]] = [(name, values) for name in sparse for values in kinds]
+        for name, values in [("identity", finest_eden(dim, limit)), *pairs]:
             found, sizes, said = [], [], []
             for seed in SEEDS:
                 vectors = correlated_vectors(nodes, dim, ratio, seed)
@@ -104,11 +104,11 @@ def equal_bytes() -> Iterator[str]:
             )
 
 
-def _with_k(name: str, values: str) -> Callable[[int], sm.Scheme]:
+def _with_k(name: SchemeName, values: ValueName) -> Callable[[int], sm.Scheme]:
     return lambda k: sm.named(name, k, values=values)
 
 
-FAMILIES = {
+FAMILIES: dict[str, tuple[ValueName, ...]] = {
     "eden-b": tuple(EDEN),
     "dithered integers": ("1-bit", "2-bit", "int4", "int8"),
     **{family: tuple(name for name in PEERS if name.startswith(family[:4])) for family in PEER_FAMILIES},
@@ -124,12 +124,16 @@ def peers() -> Iterator[str]:
         for family, kinds in FAMILIES.items():
             tried = (finest_eden(dim, limit),) if family == "eden-b" else kinds
             yield "  " + min((_one_round(nodes, dim, limit, values) for values in tried), key=lambda each: each[0])[1]
-        for name, values in (("error-feedback-chunked-top-k", "2-bit"), ("error-feedback-sign", "float32")):
+        others: tuple[tuple[SchemeName, ValueName], ...] = (
+            ("error-feedback-chunked-top-k", "2-bit"),
+            ("error-feedback-sign", "float32"),
+        )
+        for name, values in others:
             if sm.Run(sm.named(name, 1, values=values), dim).payload_bytes <= limit:
                 yield "  first round of " + _one_round(nodes, dim, limit, values, name)[1]
 
 
-def _one_round(nodes: int, dim: int, limit: int, values: str, name: str = "rand-k") -> tuple[float, str]:
+def _one_round(nodes: int, dim: int, limit: int, values: ValueName, name: SchemeName = "rand-k") -> tuple[float, str]:
     k = largest_k(_with_k(name, values), limit, np.zeros((1, dim)), 1, 1)
     whole, found, said, sizes = k == dim and name == "rand-k", [], [], []
     scheme = sm.named("identity", values=values) if whole else _with_k(name, values)(k)
@@ -149,14 +153,15 @@ def feedback() -> Iterator[str]:
     """Ten Gaussian vectors for 40 rounds at about one bit: error over ‖x‖² of the last and of the mean of all."""
     nodes, dim, rounds = 10, 65536, 40
     limit = int(1.02 * dim / 8)
-    for name, values in (
+    pairs: tuple[tuple[SchemeName, ValueName], ...] = (
         ("error-feedback-chunked-top-k", "2-bit"),
         ("error-feedback-chunked-top-k", "int8"),
         ("error-feedback-top-k", "2-bit"),
         ("error-feedback-sign", "float32"),
         ("identity", "eden-1"),
         ("diana", "eden-4"),
-    ):
+    )
+    for name, values in pairs:
         last, mean = [], []
         for seed in SEEDS:
             vectors = np.random.default_rng(seed).normal(size=(nodes, dim))
@@ -188,14 +193,15 @@ def power() -> Iterator[str]:
                 else splits.shards(images.train_y, 100, rng, shards_per_node=2)
             )
             task = PowerIteration([images.train_x[part] for part in of_nodes])
-            for name, k, values in (
+            cases: tuple[tuple[SchemeName, int | None, ValueName], ...] = (
                 ("identity", None, "eden-1"),
                 ("identity", None, "1-bit"),
                 ("rand-k-hybrid", 96, "int8"),
                 ("rand-k-hybrid", 192, "int4"),
                 ("rand-k-hybrid", 784, "eden-1"),
                 ("rand-k-balanced-hybrid", 96, "int8"),
-            ):
+            )
+            for name, k, values in cases:
                 scheme = sm.named(name, values=values) if k is None else sm.named(name, k, values=values)
                 trace = play(task, scheme, 40, seed)
                 own = f"{name} {values}, {trace.bytes_per_node[1] - HEADER_BYTES:.0f} bytes of values"

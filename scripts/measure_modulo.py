@@ -29,6 +29,7 @@ from sparsemean.lab.trace import play
 from sparsemean.payload.blocks import Blocks
 from sparsemean.server.reports import RoundReport
 from sparsemean.simulation import play_round
+from sparsemean.wire.values import value_name
 from sparsemean.wire.values.modulo import sketch_bytes
 
 NAMES = (
@@ -66,7 +67,7 @@ def schemes(dim: int, room: int) -> dict[int, sm.Scheme]:
     """With all coordinates, or as many as fit, by b."""
     found: dict[int, sm.Scheme] = {}
     for b in (2, 3, 4):
-        values = f"modulo-{b}"
+        values = value_name(f"modulo-{b}")
         whole = sm.Scheme(sm.Identity(), memory=sm.Hybrid(), values=values)
         fits = sm.Run(whole, dim).payload_bytes <= room
         found[b] = whole if fits else sm.Run.for_bytes("rand-k-hybrid", dim, room, values=values).scheme
@@ -103,7 +104,7 @@ def main() -> None:
             print(f"{name}, {bits:g} bit, {room} bytes: auto {mean_of(auto[1:]):.2e}, last {mean_of(auto[-3:]):.2e}")
             for b, scheme in schemes(dim, room).items():
                 errors, unresolved = played(every[name](np.random.default_rng(1000)), scheme)
-                other = sm.Scheme(scheme.encoder, scheme.decoder, scheme.memory, f"eden-{b}")
+                other = sm.Scheme(scheme.encoder, scheme.decoder, scheme.memory, value_name(f"eden-{b}"))
                 eden, _ = played(every[name](np.random.default_rng(1000)), other)
                 gains = (
                     f"{mean_of(than[some]) / mean_of(errors[some]):.3g}" for than in (auto, eden) for some in PARTS

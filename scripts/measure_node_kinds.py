@@ -14,19 +14,25 @@ from pathlib import Path
 import numpy as np
 
 import sparsemean as sm
+from sparsemean._names import SchemeName, ValueName
 from sparsemean.lab import datasets
 from sparsemean.lab.datasets import Images
 from sparsemean.lab.tasks.power_iteration import PowerIteration
 from sparsemean.lab.trace import play
+from sparsemean.wire.values import value_name
 
 NODES, ROUNDS, SHOWN = 100, 41, (3, 10, 40)
 
 
 def schemes(bits: int, dim: int) -> dict[str, sm.Scheme]:
     """By what a node keeps or knows, all within the bytes of eden-1 or eden-2."""
-    values, whole = f"eden-{bits}", sm.Identity()
+    values, whole = value_name(f"eden-{bits}"), sm.Identity()
     room = sm.Run(sm.Scheme(whole, values=values), dim).payload_bytes
-    by_name = [("rand-k-spatial-adaptive", "int8"), ("rand-k-hybrid", "int8"), ("rand-k-epochs-hybrid", "int8")]
+    by_name: list[tuple[SchemeName, ValueName]] = [
+        ("rand-k-spatial-adaptive", "int8"),
+        ("rand-k-hybrid", "int8"),
+        ("rand-k-epochs-hybrid", "int8"),
+    ]
     return {
         f"nothing: {values}": sm.Scheme(whole, values=values),
         **{f"nothing: {name} {kind}": _within(name, dim, room, kind) for name, kind in by_name},
@@ -35,7 +41,7 @@ def schemes(bits: int, dim: int) -> dict[str, sm.Scheme]:
     }
 
 
-def _within(name: str, dim: int, room: int, values: str) -> sm.Scheme:
+def _within(name: SchemeName, dim: int, room: int, values: ValueName) -> sm.Scheme:
     return sm.Run.for_bytes(name, dim, room, values=values).scheme
 
 

@@ -1,8 +1,9 @@
 """Fuzz the frame decoder, guided by coverage: needs ``pip install atheris`` (Linux, Python 3.11 to 3.13).
 
 An input is one byte that chooses a run, then a frame. Nine mutants of ten get their length and checksum set right, or
-nothing would get past those. A worker stops at the first input that raises anything but a PayloadError, takes a
-second, is not what we should have written ourselves, or holds more than BASE + TIMES · length bytes.
+nothing would get past those. Where the run's frames are compact, kind, basis and body of the frame are made into one,
+whose tag is right where the checksum was. A worker stops at the first input that raises anything but a PayloadError,
+takes a second, is not what we should have written ourselves, or holds more than BASE + TIMES · length bytes.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ import zlib
 from pathlib import Path
 from typing import Any
 
-GOLDEN = Path(__file__).parent.parent / "tests" / "golden" / "wire" / "v1"
+WIRE = Path(__file__).parent.parent / "tests" / "golden" / "wire"
+GOLDEN = [*sorted((WIRE / "v1").glob("*.bin")), *sorted((WIRE / "compact").glob("*.bin"))]
 GIANTS = ("identity", "rand-k", "top-k", "wangni", "induced")  # in 2^40 dimensions, where any size may be announced
 HEADER = 64
 BASE, TIMES = 50_000, 400  # bytes that may be held: tables and errors, and so many for each byte of the frame
@@ -73,21 +75,32 @@ def worker(runs: int, seed: int, folder: Path) -> None:
 
         import sparsemean as sm
         from sparsemean import codec
+        from sparsemean.codec import Known
+        from sparsemean.wire import compact
+        from sparsemean.wire.secret import Secret
         from sparsemean.wire.values import value_kind
 
-    targets: list[tuple[sm.Run, str]] = []
+    targets: list[tuple[sm.Run, str, Known | None]] = []
     seeds: list[bytes] = []
     corpus = folder / "corpus"
     corpus.mkdir(exist_ok=True)
-    for path in sorted(GOLDEN.glob("*.bin")):
-        story = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
-        targets.append((sm.Run.from_json(json.dumps(story["run"])), story["node"]))
-        seeds.append(path.read_bytes())
+    for path in GOLDEN:
+        story, blob, known = json.loads(path.with_suffix(".json").read_text(encoding="utf-8")), path.read_bytes(), None
+        run, node = sm.Run.from_json(json.dumps(story["run"])), story["node"]
+        if run.compact is not None:
+            plans = (run.listed_plan(node, story["round"]),) if run.planned else ()
+            secret = Secret(bytes.fromhex(story["secret"]) if "secret" in story else None)
+            known = Known(story["round"], plans, story["basis"], secret)
+            said = compact.parse(run.compact, memoryview(blob))
+            basis = struct.pack("<I", known.basis if said.builds else 0)
+            blob = sealed(bytes(5) + bytes([said.kind]) + bytes(50) + basis, bytes(said.body))
+        targets.append((run, node, known))
+        seeds.append(blob)
     for name in GIANTS:
         run = sm.Run(sm.named(name, k=0.5), 1 << 40)
         head = codec.pack(run, "a", 0, None)
         head = head[:5] + bytes([0, head[6], len(run.layout)]) + head[8:60]
-        targets.append((run, "a"))
+        targets.append((run, "a", None))
         seeds.append(sealed(head, b"\x01\0\x01\x05" + bytes(8)))
     for number, seed_frame in enumerate(seeds):
         (corpus / f"seed-{number}").write_bytes(bytes([number]) + seed_frame)
@@ -95,31 +108,50 @@ def worker(runs: int, seed: int, folder: Path) -> None:
     answers: collections.Counter[str] = collections.Counter()
     slowest = most_held = 0.0
 
-    def decoded(run: sm.Run, node: str, blob: bytes) -> str:
+    def as_compact(run: sm.Run, node: str, known: Known, blob: bytes) -> bytes:
+        """The compact frame of this kind, basis and body; what is no whole frame is taken for one as it is."""
+        if len(blob) < HEADER or blob != sealed(blob[:60], blob[HEADER:]):
+            return blob
+        kind, body, plan = blob[5] % 2, blob[HEADER:], known.plans[0] if known.plans else None
+        choice = body[0] if len(run.encoders) > 1 and body else 0
+        parts = len(run.layouts[choice]) if choice < len(run.layouts) and not kind else 0
+        basis = known.basis if any(blob[56:60]) else 0
+        header = codec.implied_header(run, node, known.round, plan, kind, parts, basis)
+        return compact.start(run.compact, header, body, known.secret) + body
+
+    def decoded(run: sm.Run, node: str, known: Known | None, blob: bytes) -> str:
+        plan = known.plans[0] if known is not None and known.plans else None
+        if known is not None:
+            blob = as_compact(run, node, known, blob)
         try:
-            header, body = codec.open_frame(run, node, blob)
-            payload = codec.read_payload(run, node, header, body)
+            header, body = codec.open_frame(run, node, blob, known)
+            payload = codec.read_payload(run, node, header, body, plan)
         except sm.PayloadError as refused:
             return type(refused).__name__
         if payload is not None and not all(np.all(np.isfinite(part.values)) for part in payload.parts):
             raise AssertionError("values that are not finite were taken")
-        if value_kind(run.scheme.values).exact and codec.pack(run, node, header.round, payload, header.basis) != blob:
-            raise AssertionError("a payload was taken that we should have written otherwise")
+        if value_kind(run.scheme.values).exact:
+            secret = None if known is None else known.secret
+            if codec.pack(run, node, header.round, payload, header.basis, plan, secret=secret) != blob:
+                raise AssertionError("a payload was taken that we should have written otherwise")
         return "taken"
 
-    for number, (run, node) in enumerate(targets):  # caches and compiled loops are made before anything is measured
-        decoded(run, node, seeds[number])
+    for target, seed_frame in zip(
+        targets, seeds, strict=True
+    ):  # caches and compiled loops, before anything is measured
+        if decoded(*target, seed_frame) == "MalformedPayload" and target[2] is not None:
+            raise AssertionError("a compact seed is not what it should be")
 
     @atheris.instrument_func
     def one_input(data: bytes) -> None:
         nonlocal slowest, most_held
-        run, node = targets[data[0] % len(targets) if data else 0]
+        target = targets[data[0] % len(targets) if data else 0]
         count = answers.total()
         traced = count % TRACED == 0
         if traced:
             tracemalloc.start()
         began = time.thread_time()
-        answers[decoded(run, node, data[1:])] += 1
+        answers[decoded(*target, data[1:])] += 1
         seconds = time.thread_time() - began
         if traced:
             held = tracemalloc.get_traced_memory()[1]
@@ -151,7 +183,7 @@ def worker(runs: int, seed: int, folder: Path) -> None:
 
 def write_corpus(corpus: Path, path: Path) -> None:
     """What the fuzzer kept as lines of text: the name of the run, and the frame."""
-    names = [*sorted(frame.stem for frame in GOLDEN.glob("*.bin")), *(f"giant-{name}" for name in GIANTS)]
+    names = [*(frame.stem for frame in GOLDEN), *(f"giant-{name}" for name in GIANTS)]
     inputs = sorted(entry.read_bytes() for entry in corpus.iterdir())
     lines = [f"{names[data[0] % len(names)]} {data[1:].hex()}\n" for data in inputs if len(data) > 1]
     path.write_text("".join(lines), encoding="utf-8")

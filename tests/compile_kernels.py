@@ -10,10 +10,17 @@ import sys
 import numpy as np
 
 import sparsemean as sm
+from sparsemean._names import ValueName
 from sparsemean.kernels import Sample
+from sparsemean.kernels.compiled import sample as draw
+from sparsemean.kernels.ranks import rank_words
 from sparsemean.kernels.sample import gather
+from sparsemean.sampling import tile_size
 
 DIM = 5000
+EXACT: tuple[ValueName, ...] = ("float64", "float32")
+FEW_BITS: tuple[ValueName, ...] = ("eden-2", "int4", "int8", "int16")
+LONG = 2**40  # whose tiles are so wide that places in them take 32 bits
 
 
 def play(scheme: sm.Scheme, dtype: str) -> None:
@@ -28,18 +35,28 @@ def play(scheme: sm.Scheme, dtype: str) -> None:
         server.close_round()
 
 
-def main(half: str) -> None:
-    if half == "samples":  # first what the other process does not compile as well
-        sample = Sample.keyed(bytes(32), DIM, 10, 4096)
-        for have, want in (("f4", "f4"), ("f8", "f8"), ("f8", "f4")):
-            gather(sample, np.ones(DIM, have), np.empty(10, want))
-        for dtype in ("f4", "f8"):
-            sm.estimate_mean(np.ones((2, DIM), dtype), sm.named("top-k", k=10))
-        sm.estimate_mean(np.ones((2, DIM)), sm.named("identity", values="eden-2"))
-    name = {"samples": "rand-k-hybrid", "epochs": "rand-k-epochs-hybrid"}[half]
-    for values in ("float64", "float32"):
-        play(sm.named(name, k=10, values=values), values)
+def samples() -> None:
+    """What draws samples, and what passes over arrays as they are."""
+    for values in EXACT:  # first what the other process comes to in the end
+        play(sm.named("rand-k-hybrid", k=10, values=values), values)
+    sample, wide = (Sample.keyed(bytes(32), dim, 10, tile_size(dim)) for dim in (DIM, LONG))
+    draw(wide, 0, 0, np.empty(0, np.int64))
+    rank_words(sample.balanced(bytes(32), 16, 0, 2), (1, 2), np.empty(10, np.uint32))
+    for have, want in (("f4", "f4"), ("f8", "f8"), ("f8", "f4")):
+        gather(sample, np.ones(DIM, have), np.empty(10, want))
+    for values in EXACT:
+        play(sm.named("top-k-temporal", k=10, values=values), values)
+        play(sm.Scheme(sm.TopK(10), memory=sm.Hybrid(), values=values), values)
+
+
+def epochs() -> None:
+    """What restores few-bit values, draws later rounds of an epoch, and goes through lists of coordinates."""
+    for values in FEW_BITS:
+        sm.estimate_mean(np.ones((2, DIM)), sm.named("identity", values=values))
+    for values in EXACT:
+        play(sm.named("rand-k-epochs-hybrid", k=10, values=values), values)
+    sm.simulate(sm.Run(sm.Scheme(sm.RandK(10, draw=sm.Epochs())), DIM), np.ones((3, 2, DIM), np.float32))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    {"samples": samples, "epochs": epochs}[sys.argv[1]]()

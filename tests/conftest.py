@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -39,6 +41,15 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 def pytest_xdist_node_collection_finished() -> None:
     for process in compiling:
         process.wait()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Eleven thousand tests, and torch, stay until the end: no pass of the garbage collector need look at them."""
+    gc.disable()
+    yield
+    gc.freeze()
+    gc.enable()
 
 
 yielded: list[pytest.Item] = []

@@ -12,6 +12,7 @@ import pytest
 
 import sparsemean as sm
 from sparsemean import checks
+from sparsemean._names import SchemeName
 from sparsemean._types import Doubles, Floats
 from sparsemean.decoding.decoders import Belief
 from sparsemean.decoding.totals import RoundTotals
@@ -24,11 +25,11 @@ OPTIONS: dict[str, dict[str, Any]] = {"rand-k-spatial-opt": {"ratio": 3.0}}
 
 
 @pytest.mark.parametrize("name", sm.names())
-def test_every_named_scheme_keeps_what_it_declares(name: str) -> None:
+def test_every_named_scheme_keeps_what_it_declares(name: SchemeName) -> None:
     checks.check_scheme(sm.named(name, k=0.25, **OPTIONS.get(name, {})), dim=DIM, nodes=4, trials=TRIALS)
 
 
-def encoder_named(name: str) -> sm.Encoder:
+def encoder_named(name: SchemeName) -> sm.Encoder:
     return sm.named(name, k=0.25, **OPTIONS.get(name, {})).encoder
 
 

@@ -15,13 +15,14 @@ from hypothesis import strategies as st
 
 import sparsemean as sm
 from sparsemean import codec, sampling
+from sparsemean._names import SchemeName
 from sparsemean.sampling import Plan
 from sparsemean.wire.values import value_kind
 
 VECTOR = np.arange(1.0, 9.0)
 
 
-def scheme_named(name: str, k: int | float = 3, **options: Any) -> sm.Scheme:
+def scheme_named(name: SchemeName, k: int | float = 3, **options: Any) -> sm.Scheme:
     ratio: dict[str, Any] = {"ratio": 1.5} if name == "rand-k-spatial-opt" else {}
     return sm.named(name, k=k, **ratio, **options)
 

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pytest
 
 import sparsemean as sm
+from sparsemean._names import Missing
 from sparsemean.decoding.totals import RoundTotals
 from sparsemean.kernels import sample
 from sparsemean.kernels.carry import carry_numpy, put_numpy
@@ -72,7 +73,7 @@ def count_rows(server: sm.Server) -> None:
 class Network:
     """Nodes with constant vectors, and what a round of some of them touches."""
 
-    def __init__(self, scheme: sm.Scheme, missing: str = "drop") -> None:
+    def __init__(self, scheme: sm.Scheme, missing: Missing = "drop") -> None:
         run = sm.Run(scheme, DIM)
         self.server = sm.Server(run, missing=missing)
         self.clients = [sm.Client(run, str(i)) for i in range(NODES)]

@@ -10,9 +10,11 @@ import pytest
 
 import sparsemean as sm
 from sparsemean import checks
+from sparsemean._names import SchemeName, ValueName
 from sparsemean._types import Doubles
 from sparsemean.kernels import compiled_eden  # noqa: F401  loaded, so that small calls are compiled ones
 from sparsemean.lab.byte_budget import finest_eden, largest_k
+from sparsemean.wire.values import value_name
 
 Z = 4.5
 NODES, DIM, K, SEEDS = 4, 1300, 700, 60
@@ -32,7 +34,7 @@ def vectors_and_weights(blocks: tuple[int, ...]) -> tuple[Doubles, Doubles]:
 
 
 @cache
-def played(name: str, values: str) -> tuple[Doubles, Doubles, Doubles]:
+def played(name: str, values: ValueName) -> tuple[Doubles, Doubles, Doubles]:
     """Means, errors and what rounding is said to add, one for each seed."""
     encoder, decoder, blocks = CASES[name]
     vectors, weights = vectors_and_weights(blocks)
@@ -70,12 +72,12 @@ def test_the_error_tells_what_rounding_adds(name: str, values: str) -> None:
 @pytest.mark.parametrize(
     ("name", "values"), [("identity", "eden-1"), ("rand-k-spatial-avg", "eden-2.0625"), ("wangni", "eden-3")]
 )
-def test_named_schemes_keep_what_they_declare(name: str, values: str) -> None:
+def test_named_schemes_keep_what_they_declare(name: SchemeName, values: ValueName) -> None:
     checks.check_scheme(sm.named(name, k=0.9, values=values), dim=600, nodes=3, trials=30)
 
 
 @pytest.mark.parametrize("name", ["diana", "error-feedback-top-k", "lag"])
-def test_states_stay_in_step(name: str) -> None:
+def test_states_stay_in_step(name: SchemeName) -> None:
     run = sm.Run(sm.named(name, k=600, values="eden-4"), 700, seed=2)
     client, server, rng = sm.Client(run, "a"), sm.Server(run), np.random.default_rng(4)
     vector, left = rng.normal(size=700), []
@@ -102,7 +104,7 @@ def test_units_do_not_matter() -> None:
 
 
 def test_a_run_is_bound_to_its_rate_and_has_one_size() -> None:
-    run = sm.Run(sm.named("identity", values="eden-2.0625"), 5000)
+    run = sm.Run(sm.named("identity", values=value_name("eden-2.0625")), 5000)
     assert sm.Run.from_json(run.to_json()) == run
     assert run.payload_fixed
     assert run.payload_bytes == 64 + 2 * 4 + (4096 * 33 // 16 + 904 * 2 + 8 * (904 // 128)) // 8

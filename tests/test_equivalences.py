@@ -10,6 +10,7 @@ import pytest
 
 import sparsemean as sm
 from sparsemean import sampling
+from sparsemean._names import Missing, SchemeName, ValueName
 from sparsemean._types import Doubles
 
 NODES, DIM, ROUNDS = 7, 30, 25
@@ -27,7 +28,7 @@ class Story:
         self.weights = rng.choice([0.5, 1.0, 3.0], size=(ROUNDS, NODES, len(blocks)))
         self.blocks = blocks
 
-    def estimates(self, scheme: sm.Scheme, missing: str = "drop") -> Iterator[sm.Estimate]:
+    def estimates(self, scheme: sm.Scheme, missing: Missing = "drop") -> Iterator[sm.Estimate]:
         run = sm.Run(scheme, DIM, seed=9, blocks=self.blocks)
         server = sm.Server(run, missing=missing)
         clients = [sm.Client(run, f"node-{i}") for i in range(NODES)]
@@ -70,7 +71,7 @@ def test_diana_with_another_step_is_something_else(step: float) -> None:
     ("values", "blocks", "memory"),
     [("float32", (DIM,), None), ("float32", (7, 23), sm.PerNode()), ("float64", (7, 23), None)],
 )
-def test_rand_k_is_spatial_with_constant_t_bit_for_bit(values: str, blocks: tuple[int, ...], memory) -> None:
+def test_rand_k_is_spatial_with_constant_t_bit_for_bit(values: ValueName, blocks: tuple[int, ...], memory) -> None:
     story = Story(seed=2, blocks=blocks)
     plain = list(story.estimates(sm.Scheme(sm.RandK(0.2), sm.Mean(), memory, values)))
     for decoder in (sm.Spatial("one"), sm.Spatial(table=(1.0,) * NODES), sm.Spatial(0.0)):
@@ -79,7 +80,7 @@ def test_rand_k_is_spatial_with_constant_t_bit_for_bit(values: str, blocks: tupl
 
 @pytest.mark.parametrize(("missing", "values"), [("drop", "float32"), ("carry", "float64")])
 @pytest.mark.parametrize("encoder", [sm.RandK(0.2), sm.TopK(4), sm.Identity()])
-def test_a_window_of_one_is_per_node_bit_for_bit(encoder: sm.Encoder, missing: str, values: str) -> None:
+def test_a_window_of_one_is_per_node_bit_for_bit(encoder: sm.Encoder, missing: Missing, values: ValueName) -> None:
     story = Story(seed=3, blocks=(7, 23))
     last = sm.Scheme(encoder, memory=sm.PerNode(), values=values)
     window = sm.Scheme(encoder, memory=sm.Window(1), values=values)
@@ -110,7 +111,7 @@ def test_forgetting_after_fewer_rounds_is_not() -> None:
 @pytest.mark.parametrize(
     "name", ["rand-k-temporal", "rand-k-temporal-shared", "rand-k-temporal-window", "rand-k-temporal-stale", "diana"]
 )
-def test_the_first_round_of_a_temporal_scheme_is_rand_k(name: str) -> None:
+def test_the_first_round_of_a_temporal_scheme_is_rand_k(name: SchemeName) -> None:
     story = Story(seed=5)
     assert bits(next(story.estimates(sm.named(name, k=20)))) == bits(next(story.estimates(sm.named("rand-k", k=20))))
 

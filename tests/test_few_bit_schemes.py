@@ -14,6 +14,7 @@ import pytest
 
 import sparsemean as sm
 from sparsemean import checks, theory
+from sparsemean._names import SchemeName, ValueName
 from sparsemean._types import Doubles
 from sparsemean.evaluation import exact_error, truth
 from sparsemean.wire import frame
@@ -22,7 +23,7 @@ from sparsemean.wire.values import KINDS
 Z = 4.5
 NODES, DIM, K, SEEDS = 6, 40, 10, 60
 FEW_BITS = [name for name, kind in KINDS.items() if not kind.exact]
-DITHERED = ["int8", "int4", "2-bit", "1-bit"]
+DITHERED: list[ValueName] = ["int8", "int4", "2-bit", "1-bit"]
 NAMES = [f"node-{i}" for i in range(NODES)]
 
 
@@ -58,7 +59,7 @@ def vectors_and_weights(case: Case) -> tuple[Doubles, Doubles]:
     return vectors, weights
 
 
-def estimate(case: Case, values: str, seed: int) -> sm.Estimate:
+def estimate(case: Case, values: ValueName, seed: int) -> sm.Estimate:
     run = sm.Run(sm.Scheme(case.encoder, case.decoder, values=values), DIM, seed, case.blocks)
     vectors, weights = vectors_and_weights(case)
     encoders = [run.encoders[i % len(run.encoders)] for i in range(NODES)]
@@ -75,7 +76,7 @@ def numbers(found: sm.Estimate) -> tuple[float, ...]:
 
 
 @cache
-def played(name: str, values: str) -> tuple[Doubles, Doubles]:
+def played(name: SchemeName, values: ValueName) -> tuple[Doubles, Doubles]:
     """The mean of every seed, shape (seeds, d), and ``numbers``, shape (4, seeds)."""
     estimates = [estimate(CASES[name], values, seed) for seed in range(SEEDS)]
     return np.array([found.mean for found in estimates]), np.array([numbers(found) for found in estimates]).T
@@ -127,7 +128,7 @@ def test_the_correlation_is_that_of_the_vectors_not_of_their_roundings(name: str
 
 
 @pytest.mark.parametrize("values", DITHERED)
-def test_for_whole_vectors_rounding_is_all_there_is_and_known_beforehand(values: str) -> None:
+def test_for_whole_vectors_rounding_is_all_there_is_and_known_beforehand(values: ValueName) -> None:
     """Σ s²/12 over all values, s = 2A/(L − 1), A the largest magnitude rounded up to eight bits; over n²."""
     vectors, _ = vectors_and_weights(CASES["identity"])
     largest = np.abs(vectors).max(axis=1)
@@ -140,12 +141,13 @@ def test_for_whole_vectors_rounding_is_all_there_is_and_known_beforehand(values:
 
 @pytest.mark.parametrize("values", ["float32", "float64"])
 @pytest.mark.parametrize("name", CASES)
-def test_numbers_that_are_not_rounded_add_nothing(name: str, values: str) -> None:
+def test_numbers_that_are_not_rounded_add_nothing(name: SchemeName, values: ValueName) -> None:
     assert estimate(CASES[name], values, seed=0).rounding == 0.0
 
 
 def test_fewer_bits_add_more() -> None:
-    added = [estimate(CASES["max"], values, seed=0).rounding or 0.0 for values in ("float16", "bfloat16", *DITHERED)]
+    kinds: list[ValueName] = ["float16", "bfloat16", *DITHERED]
+    added = [estimate(CASES["max"], values, seed=0).rounding or 0.0 for values in kinds]
     assert all(0 < less < more for less, more in itertools.pairwise(added))
     assert added[3] / added[2] == pytest.approx(17**2)
     assert added[4] / added[2] == pytest.approx(85**2)
@@ -153,7 +155,7 @@ def test_fewer_bits_add_more() -> None:
 
 
 @pytest.mark.parametrize("name", ["top-k", "wangni", "induced", "error-feedback-top-k", "lag"])
-def test_where_no_formula_holds_nothing_is_said(name: str) -> None:
+def test_where_no_formula_holds_nothing_is_said(name: SchemeName) -> None:
     found = sm.estimate_mean(np.random.default_rng(0).normal(size=(3, 10)), sm.named(name, k=3, values="int8"))
     assert (found.error, found.rounding, found.correlation) == (None, None, None)
 
@@ -203,7 +205,7 @@ def state_of(client: sm.Client) -> dict[str, Any]:
     ("name", "values"),
     [("diana", values) for values in FEW_BITS] + [(name, few) for name in STATEFUL[1:] for few in ("int8", "1-bit")],
 )
-def test_node_states_stay_in_step_through_saving_restoring_and_losses(name: str, values: str) -> None:
+def test_node_states_stay_in_step_through_saving_restoring_and_losses(name: SchemeName, values: ValueName) -> None:
     """Both sides take the rounded values: bit for bit where the server keeps the state, in the sum where it does not.
 
     Each client is restored before each round; now and then a payload is lost, or its receipt is.
@@ -261,7 +263,7 @@ def test_differences_are_rounded_ever_finer_and_values_are_not() -> None:
 
 @pytest.mark.parametrize("exponent", [-60, 60])
 @pytest.mark.parametrize("values", [*DITHERED, "bfloat16"])
-def test_units_do_not_matter(values: str, exponent: int) -> None:
+def test_units_do_not_matter(values: ValueName, exponent: int) -> None:
     """Powers of two are exact: mean, error and rounding scale to the last bit."""
     vectors, scheme = (
         np.random.default_rng(0).normal(size=(6, 40)),
@@ -287,5 +289,5 @@ def test_units_do_not_matter(values: str, exponent: int) -> None:
         ("lag", "int8"),
     ],
 )
-def test_named_schemes_keep_what_they_declare(name: str, values: str) -> None:
+def test_named_schemes_keep_what_they_declare(name: SchemeName, values: ValueName) -> None:
     checks.check_scheme(sm.named(name, k=0.25, values=values), dim=16, nodes=4, trials=50)

@@ -20,6 +20,7 @@ import pytest
 
 import sparsemean as sm
 from sparsemean import codec
+from sparsemean._names import SchemeName
 from sparsemean.wire.values import value_kind
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -40,7 +41,7 @@ def target_of(path: Path) -> Target:
 
 
 TARGETS = {path.stem: target_of(path) for path in FRAMES}
-BIG = ("identity", "rand-k", "top-k", "wangni", "induced")
+BIG: tuple[SchemeName, ...] = ("identity", "rand-k", "top-k", "wangni", "induced")
 GIANTS = {f"giant-{name}": (sm.Run(sm.named(name, k=0.5), 1 << 40), "a") for name in BIG}
 
 

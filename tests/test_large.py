@@ -18,6 +18,7 @@ import pytest
 
 import sparsemean as sm
 from sparsemean import codec, extending
+from sparsemean._names import SchemeName, ValueName
 from sparsemean.decoding.moment_sample import moment_sample
 from sparsemean.encoders.top_k import TopK
 from sparsemean.kernels.fold import fold_numpy
@@ -121,7 +122,7 @@ def test_values_are_gathered_beyond_2_to_the_31(twin: Callable[..., None], far_v
 
 
 @pytest.mark.parametrize("values", ["float32", "float64", "bfloat16", "int8"])
-def test_a_payload_from_2_to_the_33_coordinates_comes_back(values: str, far_vector) -> None:
+def test_a_payload_from_2_to_the_33_coordinates_comes_back(values: ValueName, far_vector) -> None:
     run = sm.Run(sm.named("rand-k", k=1_000, values=values), FAR)
     payload = sm.RandK(1_000).encode(far_vector, run.key("a", 0), {})
     blob = codec.pack(run, "a", 0, payload)
@@ -188,7 +189,7 @@ def test_totals_are_summed_beyond_2_to_the_31(add: Callable[..., None], monkeypa
 
 @pytest.mark.parametrize("name", ["rand-k-temporal", "rand-k-temporal-window"])
 @pytest.mark.usefixtures("lazy_zeros")
-def test_rows_of_nodes_reach_beyond_2_to_the_31(name: str) -> None:
+def test_rows_of_nodes_reach_beyond_2_to_the_31(name: SchemeName) -> None:
     """A row of 2^33 entries, 32 GB or more if they were there, holds what was sent."""
     run, sent = sm.Run(sm.named(name, k=500), FAR), np.arange(1, 501, dtype=np.float32)
     memory = run.scheme.memory.start(extending.MemorySpec(run.ranges, run.scheme.encoder, np.dtype(np.float32)))

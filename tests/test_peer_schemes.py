@@ -9,6 +9,7 @@ import pytest
 
 import sparsemean as sm
 from sparsemean import checks
+from sparsemean._names import SchemeName, ValueName
 
 Z = 4.5
 KINDS = ["terngrad", "natural", "qsgd-4", "rotated-2"]
@@ -16,13 +17,13 @@ KINDS = ["terngrad", "natural", "qsgd-4", "rotated-2"]
 
 @pytest.mark.parametrize("values", KINDS)
 @pytest.mark.parametrize("name", ["identity", "rand-k-spatial-avg", "wangni", "error-feedback-top-k"])
-def test_named_schemes_keep_what_they_declare(name: str, values: str) -> None:
+def test_named_schemes_keep_what_they_declare(name: SchemeName, values: ValueName) -> None:
     """Unbiased through the bytes, and the error that the server states is the exact one on average."""
     checks.check_scheme(sm.named(name, k=0.5, values=values), dim=40, nodes=3, trials=80)
 
 
 @pytest.mark.parametrize("values", KINDS)
-def test_the_error_tells_what_rounding_adds_with_weights_and_blocks(values: str) -> None:
+def test_the_error_tells_what_rounding_adds_with_weights_and_blocks(values: ValueName) -> None:
     """Groups of values that lie in several blocks of other sizes and weights: |z| < 4.5 over 60 seeds."""
     rng, blocks = np.random.default_rng(8), (100, 1400)
     vectors = rng.normal(size=(5, 1500)) * np.repeat([3.0, 1.0], blocks)
@@ -41,7 +42,7 @@ def test_the_error_tells_what_rounding_adds_with_weights_and_blocks(values: str)
 
 
 @pytest.mark.parametrize("values", [*KINDS, "qsgd-8", "rotated-8"])
-def test_the_error_of_ten_vectors_is_a_tenth_of_that_of_one_and_stated(values: str) -> None:
+def test_the_error_of_ten_vectors_is_a_tenth_of_that_of_one_and_stated(values: ValueName) -> None:
     """Noise of nodes is independent; within 5 %, of which chance takes 1 %."""
     vectors, scheme = np.random.default_rng(2).normal(size=(10, 32768)), sm.named("identity", values=values)
     alone = [sm.estimate_mean(vector[None], scheme, seed=i).rounding for i, vector in enumerate(vectors)]
@@ -53,7 +54,7 @@ def test_the_error_of_ten_vectors_is_a_tenth_of_that_of_one_and_stated(values: s
 
 
 @pytest.mark.parametrize("values", KINDS)
-def test_states_stay_in_step_and_differences_come_to_rest(values: str) -> None:
+def test_states_stay_in_step_and_differences_come_to_rest(values: ValueName) -> None:
     """DIANA's step is divided by 1 + ω of the values, so that it does not diverge whatever their noise."""
     run = sm.Run(sm.Scheme(sm.Difference(sm.Identity()), memory=sm.Offset(), values=values), 700, seed=2)
     client, server = sm.Client(run, "a"), sm.Server(run)

@@ -194,3 +194,10 @@ def test_a_formula_that_was_renamed_is_found_by_its_former_name():
     with pytest.warns(DeprecationWarning, match="shrunk_correlation"):
         assert vars(sm)["theory"].shrunk_likeness is sm.theory.shrunk_correlation
     assert not hasattr(sm.theory, "nothing_of_that_name")
+
+
+def test_what_completion_offers_is_what_programs_use():
+    assert dir(sm.theory) == sorted(sm.theory.__all__)
+    offered = dir(sm)
+    assert set(PUBLIC) | {"Auto", "Balanced", "SchemeName", "ValueName"} <= set(offered)
+    assert [name for name in offered if inspect.ismodule(getattr(sm, name))] == ["theory"]

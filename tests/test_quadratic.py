@@ -7,12 +7,13 @@ import pytest
 
 import sparsemean as sm
 from sparsemean import theory
+from sparsemean._names import SchemeName
 from sparsemean._types import Doubles
 
 NODES, DIM, SHARE = 15, 1_000, 0.1
 
 
-def distances(name: str, rate: float, rounds: int, seed: int) -> tuple[Doubles, float]:
+def distances(name: SchemeName, rate: float, rounds: int, seed: int) -> tuple[Doubles, float]:
     """‖w_t − w*‖² for t = 0..rounds of gradient descent from 0, and (1/n) Σ‖∇F_i(w*)‖²; w* is the mean of the e_i."""
     e = np.random.default_rng(seed).normal(size=(NODES, DIM))
     optimum = e.mean(axis=0)

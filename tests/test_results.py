@@ -28,3 +28,29 @@ def test_an_estimate_prints_as_one_short_line(nodes, dim):
 
 def test_an_unknown_error_is_called_so():
     assert "error=unknown)" in repr(sm.estimate_mean(np.ones((3, 4)), sm.named("top-k", k=2)))
+
+
+def test_a_server_and_a_client_print_as_one_line_without_the_seed(tmp_path):
+    run = sm.Run(sm.named("rand-k-temporal", k=2), dim=5, seed=987_654)
+    server, client = sm.Server(run, journal=tmp_path / "j"), sm.Client(run, "station-12")
+    blob = client.encode([1, 2, 3, 4, 5], 0)
+    server.accept("station-12", blob)
+    members = "RandK(k=2, shared=False), Mean(), PerNode(forget_after=None), float32 values, dim 5"
+    assert repr(client) == f"<Client 'station-12': {members}>"
+    kept = repr(str(tmp_path / "j"))
+    shown = kept if len(kept) <= 80 else kept[:79] + "…"
+    assert repr(server) == f"<Server: round 0 open, payloads: 1, nodes known: 0; {members}; journal {shown}>"
+    server.close_round()
+    assert repr(server).startswith("<Server: round 1 open, payloads: 0, nodes known: 1; ")
+    server.close()
+    assert "987" not in repr(server) + repr(client)
+
+
+def test_what_is_long_is_cut_when_it_is_printed():
+    sizes = tuple(range(1, 17))
+    run = sm.Run(sm.named("diana", k=1), dim=500, blocks=[1] * 500)
+    client = sm.Client(run, "n" * 250)
+    client.encode(range(500), 3)
+    assert repr(client).endswith("; round 3 waits for its receipt>")
+    assert len(repr(client)) < 400
+    assert len(repr(sm.Server(sm.Run(sm.named("rand-k", k=sizes), dim=500)))) < 400

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sparsemean as sm
+from sparsemean._names import SchemeName, ValueName
 from sparsemean.encoders import EncoderFacts
 from sparsemean.payload import Layout, Part, Payload
 from sparsemean.schemes import SIZELESS
@@ -32,7 +33,7 @@ BYTES = {"float32": 4, "float64": 8}
 DIM = 1000
 
 
-def run_named(name: str, dim: int, k: int | float = 3, seed: int = 0, values: str = "float32") -> sm.Run:
+def run_named(name: SchemeName, dim: int, k: int | float = 3, seed: int = 0, values: ValueName = "float32") -> sm.Run:
     options = {"ratio": 1.5} if name == "rand-k-spatial-opt" else {}
     scheme = sm.named(name, k=k, values=values, **options)
     return sm.Run(scheme, dim, seed, nodes=["a", "b"] if scheme.encoder.facts.planned else None)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import sparsemean as sm
+from sparsemean._names import SchemeName
 from sparsemean.wire.frame import frame_digest
 
 OTHERS = {
@@ -33,7 +34,7 @@ BEFORE = {
 }
 
 
-def run_named(name: str) -> sm.Run:
+def run_named(name: SchemeName) -> sm.Run:
     scheme = OTHERS[name] if name in OTHERS else sm.named(name, k=0.25)
     return sm.Run(scheme, 20, seed=11, blocks=[5, 15])
 
@@ -52,13 +53,13 @@ def payloads(run: sm.Run) -> list[bytes]:
     return found
 
 
-def written(name: str) -> tuple[str, str, str]:
+def written(name: SchemeName) -> tuple[str, str, str]:
     run = run_named(name)
     return run.digest, short(run.to_json().encode()), short(b"".join(payloads(run)))
 
 
 @pytest.mark.parametrize("name", BEFORE)
-def test_digest_json_and_bytes_are_as_before(name: str) -> None:
+def test_digest_json_and_bytes_are_as_before(name: SchemeName) -> None:
     assert written(name) == BEFORE[name]
     assert [blob[4] for blob in payloads(run_named(name))] == [1, 1]
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import sparsemean as sm
+from sparsemean._names import SchemeName
 from sparsemean.decoding import Ratio, Shrunk
 from sparsemean.memory import Nothing
 
@@ -48,7 +49,7 @@ NAMES = [
 ]
 
 
-def scheme_named(name: str, **options: Any) -> sm.Scheme:
+def scheme_named(name: SchemeName, **options: Any) -> sm.Scheme:
     given: dict[str, Any] = {"k": 3, **({"ratio": 1.5} if name == "rand-k-spatial-opt" else {}), **options}
     return sm.named(name, **given)
 
@@ -144,7 +145,7 @@ def test_what_fits_runs_for_three_rounds_through_the_bytes(what):
         (lambda: untyped.Scheme(sm.RandK), "takes a Encoder"),
         (lambda: untyped.Scheme(sm.RandK(2), sm.PerNode()), "takes a Decoder"),
         (lambda: untyped.Scheme(sm.RandK(2), memory=sm.Mean()), "takes a Memory"),
-        (lambda: sm.Scheme(sm.RandK(2), values="float8"), "float32, float64"),
+        (lambda: untyped.Scheme(sm.RandK(2), values="float8"), "float32, float64"),
         (lambda: sm.RandK(0), "at least 1"),
         (lambda: sm.RandK(-3), "at least 1"),
         (lambda: sm.RandK(1.0), "strictly between 0 and 1"),
@@ -215,10 +216,10 @@ def test_a_name_is_its_composition(name, options, scheme):
 @pytest.mark.parametrize(
     ("call", "why"),
     [
-        (lambda: sm.named("rand-k-spacial-avg", k=3), "did you mean 'rand-k-spatial-avg'"),
-        (lambda: sm.named("topk", k=3), "did you mean 'top-k'"),
-        (lambda: sm.named("zzz", k=3), "known are: identity"),
-        (lambda: sm.named("", k=3), "known are: identity"),
+        (lambda: untyped.named("rand-k-spacial-avg", k=3), "did you mean 'rand-k-spatial-avg'"),
+        (lambda: untyped.named("topk", k=3), "did you mean 'top-k'"),
+        (lambda: untyped.named("zzz", k=3), "known are: identity"),
+        (lambda: untyped.named("", k=3), "known are: identity"),
         (lambda: untyped.named(None, k=3), "no scheme named None"),
         (lambda: untyped.named(["rand-k"], k=3), "no scheme named"),
         (lambda: sm.named("rand-k"), "needs k: a count such as 50, or a share"),
@@ -226,7 +227,7 @@ def test_a_name_is_its_composition(name, options, scheme):
         (lambda: sm.named("rand-k-spatial-opt", k=3), "needs ratio="),
         (lambda: sm.named("rand-k", k=3, ratio=1.0), "rand-k has no option ratio=; it takes k=, values="),
         (lambda: sm.named("rtop-k", k=3, size=1.0), "no option size=; it takes k=, values=, over="),
-        (lambda: sm.named("rand-k", k=3, values="int7"), "float32, float64"),
+        (lambda: untyped.named("rand-k", k=3, values="int7"), "float32, float64"),
         (lambda: sm.named("rand-k", k=1.5), "strictly between"),
         (lambda: untyped.named("rand-k-temporal-window", k=3, size="wide"), "whole number"),
     ],

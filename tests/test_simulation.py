@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import sparsemean as sm
+from sparsemean._names import SchemeName
 from sparsemean.simulation import play_round
 
 VECTORS = np.random.default_rng(0).normal(size=(4, 5, 12))
@@ -16,7 +17,7 @@ OPTIONS: dict[str, dict[str, Any]] = {"rand-k-spatial-opt": {"ratio": 2.0}}
 
 @pytest.mark.filterwarnings("ignore::sparsemean.DivergenceWarning")
 @pytest.mark.parametrize("name", sm.names())
-def test_simulate_is_what_a_caller_would_write(name: str) -> None:
+def test_simulate_is_what_a_caller_would_write(name: SchemeName) -> None:
     run = sm.Run(sm.named(name, k=4, **OPTIONS.get(name, {})), dim=12, seed=3)
     weights = [1.0, 2.0, 0.5, 0.0, 1.0]
     server, clients = sm.Server(run), [sm.Client(run, str(i)) for i in range(5)]
@@ -33,7 +34,7 @@ def test_simulate_is_what_a_caller_would_write(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["rand-k", "wangni", "top-k", "rand-k-spatial-avg"])
-def test_estimate_mean_is_the_first_round(name: str) -> None:
+def test_estimate_mean_is_the_first_round(name: SchemeName) -> None:
     scheme = sm.named(name, k=4)
     one = sm.estimate_mean(VECTORS[0], scheme, seed=8)
     assert np.array_equal(one.mean, sm.simulate(sm.Run(scheme, 12, 8), VECTORS[:1])[0].mean)

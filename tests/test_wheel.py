@@ -1,11 +1,13 @@
-"""What ``pip install sparsemean`` gives a node: numpy alone, and the README's first example runs."""
+"""What ``make dist`` builds, in empty environments: a node's with numpy alone, a server's with the command."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
 import sys
+import tarfile
 import zipfile
 from pathlib import Path
 
@@ -23,10 +25,16 @@ def run(*command: str | Path, cwd: Path) -> str:
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the source distribution, and the wheel that was built from it."""
     folder = tmp_path_factory.mktemp("dist")
-    run(sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", folder, ROOT, cwd=folder)
-    (wheel,) = folder.glob("*.whl")
+    run(sys.executable, "-m", "build", "--no-isolation", "--outdir", folder, ROOT, cwd=folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def wheel(dist: Path) -> Path:
+    (wheel,) = dist.glob("*.whl")
     return wheel
 
 
@@ -35,14 +43,17 @@ def pip(python: Path, *arguments: str | Path) -> str:
     return run(sys.executable, "-m", "pip", "--python", python, *arguments, cwd=python.parent)
 
 
-@pytest.fixture(scope="module")
-def node_python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def installed(wheel: str, folder: Path) -> Path:
     """The interpreter of an environment that holds the wheel and what it depends on."""
-    folder = tmp_path_factory.mktemp("node")
     run(sys.executable, "-m", "venv", "--without-pip", folder / "venv", cwd=folder)
     python = folder / "venv" / ("Scripts" if os.name == "nt" else "bin") / "python"
     pip(python, "install", "--no-compile", "--constraint", ROOT / "constraints.txt", wheel)
     return python
+
+
+@pytest.fixture(scope="module")
+def node_python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return installed(str(wheel), tmp_path_factory.mktemp("node"))
 
 
 def first_example() -> str:
@@ -73,3 +84,26 @@ def test_the_first_example_of_the_readme_runs_on_a_node(node_python: Path, tmp_p
     path.write_text(example, encoding="utf-8")
     as_doctest = ["-m", "doctest", "-o", "NORMALIZE_WHITESPACE", "-o", "ELLIPSIS"] if ">>>" in example else []
     run(node_python, "-W", "error", *as_doctest, path, cwd=tmp_path)
+
+
+def test_the_source_distribution_has_what_tests_and_documentation_need(dist: Path) -> None:
+    (path,) = dist.glob("*.tar.gz")
+    with tarfile.open(path) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    wanted = {
+        "Makefile",
+        "constraints.txt",
+        "CITATION.cff",
+        "SECURITY.md",
+        "docs/conf.py",
+        "docs/pictures/overview.svg",
+    }
+    assert wanted | {"tests/golden/sampling_v1.json", "src/sparsemean/lab/data/brittany_weather.npz"} <= names
+    assert not {name for name in names if name.startswith((".ci", "build/", ".venv"))}
+
+
+def test_a_server_has_the_command_and_compiled_loops(wheel: Path, tmp_path: Path) -> None:
+    python = installed(f"{wheel}[server,cli]", tmp_path)
+    run(python, "-c", "import numba, zlib_ng, sparsemean; assert 'rand-k' in sparsemean.names()", cwd=tmp_path)
+    told = run(python.with_name("sparsemean"), "theory", "-n", "10", "-d", "100", "-k", "10%", "--json", cwd=tmp_path)
+    assert json.loads(told)

@@ -39,12 +39,19 @@ def agreed_run(readings: Readings, scheme: str, values: str, share: float, seed:
     dim = readings.vectors.shape[2]
     budget = Budget(bytes=int(share * 4 * dim))
     ratio = vector_correlation(readings.vectors).ratio
-    chosen = scheme_within(f"{scheme} {values}", budget, readings.vectors[0], ratio)
+    chosen = scheme_within(f"{scheme} {values}", budget, dim, ratio)
     if chosen is None:
         sys.exit(
             f"{budget.bytes} bytes are too few for a header of 64 and a reading; choose a larger --share or --days"
         )
     return sm.Run(chosen, dim, seed, readings.blocks)
+
+
+def radio_run(readings: Readings, scheme: str, values: str, payload: int, seed: int) -> sm.Run:
+    """The scheme with as many coordinates as fit in a payload of so many bytes, in compact frames."""
+    dim = readings.vectors.shape[2]
+    oracle = {"ratio": vector_correlation(readings.vectors).ratio} if scheme == "rand-k-spatial-opt" else {}
+    return sm.Run.for_bytes(scheme, dim, payload, seed, readings.blocks, values=values, frame="compact", **oracle)
 
 
 def deaths_within(readings: Readings, asked: int | None) -> int:
@@ -119,6 +126,7 @@ def main() -> None:
     parser.add_argument("--scheme", default="rand-k-spatial-avg", help="a name of `sparsemean schemes`")
     parser.add_argument("--values", default="int4", help="how a reading travels: float32, int8, int4, …")
     parser.add_argument("--share", type=float, default=0.1, help="of the bytes of dense float32")
+    parser.add_argument("--payload", type=int, help="bytes of a report, in compact frames: 51 for LoRaWAN; no --share")
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--days", type=int, default=3, help="in a round")
     parser.add_argument("--stations", type=int, default=37)
@@ -133,7 +141,10 @@ def main() -> None:
     try:
         readings = load(told.rounds, told.days, told.stations)
         deaths = deaths_within(readings, told.deaths)
-        run = agreed_run(readings, told.scheme, told.values, told.share, told.seed)
+        if told.payload is None:
+            run = agreed_run(readings, told.scheme, told.values, told.share, told.seed)
+        else:
+            run = radio_run(readings, told.scheme, told.values, told.payload, told.seed)
         rows = fuse(readings, run, told.deadline, deaths)
     except sm.SparseMeanError as error:
         sys.exit(str(error))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import sys
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from sparsemean import Receipt, SparseMeanError
+from sparsemean import Receipt, Run, SparseMeanError
 
 try:
     from paho.mqtt import client as mqtt
@@ -16,10 +17,13 @@ try:
 except ImportError:
     sys.exit("paho-mqtt is not installed: pip install paho-mqtt")
 
-__all__ = ["PASSWORD", "Topics", "answer", "connection", "mqtt", "say"]
+__all__ = ["PASSWORD", "SECRET", "Topics", "answer", "connection", "mqtt", "own_secret", "say", "secret_of"]
 
 PASSWORD = "SENSORS_PASSWORD"
 """The environment variable that holds a program's password; a command line can be read by everybody."""
+
+SECRET = "SENSORS_SECRET"
+"""The same for compact frames: the secret of a station or, at the server, that from which it derives theirs."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +67,17 @@ class Topics:
     def node(topic: str) -> str:
         """Whose topic it is: the only place a station's name is ever taken from."""
         return topic.split("/")[3]
+
+
+def own_secret(run: Run) -> bytes | None:
+    """What this program was given; None where frames are full, or it was given nothing."""
+    given = os.environ.get(SECRET)
+    return bytes.fromhex(given) if given and run.frame != "full" else None
+
+
+def secret_of(node: str, network: bytes) -> bytes:
+    """A station's secret, derived from that of the network, which the server alone has."""
+    return hashlib.blake2s(node.encode(), key=network).digest()
 
 
 def answer(result: Receipt | SparseMeanError, round: int) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 from broker import Broker
-from link import PASSWORD
+from link import PASSWORD, SECRET, secret_of
 from readings import Readings
 
 HERE = Path(__file__).parent
@@ -24,6 +24,7 @@ class Network:
     def __init__(self, folder: Path, name: str, broker: Broker, readings: Readings) -> None:
         self.folder, self.name, self.broker, self.readings = folder, name, broker, readings
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
+        self.secret = os.urandom(32)
 
     def __enter__(self) -> Network:
         return self
@@ -41,7 +42,8 @@ class Network:
 
     def start(self, user: str, program: str, *arguments: str | Path) -> None:
         where = ["--broker", self.broker.address, "--network", self.name]
-        environment = {**os.environ, PASSWORD: self.broker.passwords[user]}
+        secret = self.secret if user == "fusion" else secret_of(user, self.secret)
+        environment = {**os.environ, PASSWORD: self.broker.passwords[user], SECRET: secret.hex()}
         command = [sys.executable, HERE / program, *arguments, *where]
         self.processes[user] = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL)
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from link import Topics, connection, mqtt
+from link import Topics, connection, mqtt, own_secret
 
 import sparsemean as sm
 
@@ -45,9 +45,10 @@ class Station:
         run = sm.Run.from_json(message.payload.decode())
         if self.client is not None and self.client.run == run:
             return
-        self.client = sm.Client(run, self.node)
+        secret = own_secret(run)
+        self.client = sm.Client(run, self.node, secret=secret)
         if run.scheme.node_state and self.state.exists():
-            self.client = sm.Client.restore(run, self.node, self.state.read_bytes())
+            self.client = sm.Client.restore(run, self.node, self.state.read_bytes(), secret)
         self.report()
 
     def on_round(self, link: mqtt.Client, _: object, message: mqtt.MQTTMessage) -> None:

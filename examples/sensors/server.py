@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-from link import Topics, answer, connection, mqtt, say
+from link import Topics, answer, connection, mqtt, own_secret, say, secret_of
 from offsets import Offsets
 
 import sparsemean as sm
@@ -26,7 +26,8 @@ class Fusion:
 
     def __init__(self, run: sm.Run, stations: set[str], topics: Topics, broker: str) -> None:
         self.run, self.stations, self.topics = run, stations, topics
-        self.server = sm.Server(run)
+        network = own_secret(run)
+        self.server = sm.Server(run, secrets=None if network is None else lambda node: secret_of(node, network))
         self.offsets = Offsets(run)
         self.here: set[str] = set()
         self.came: dict[str, bytes] = {}

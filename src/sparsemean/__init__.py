@@ -1,6 +1,10 @@
 """sparsemean: the mean of vectors on many nodes, from a few of their coordinates, and how good it is."""
 
+from types import ModuleType as _ModuleType
+
 from sparsemean import theory
+from sparsemean._names import SchemeName as SchemeName
+from sparsemean._names import ValueName as ValueName
 from sparsemean._version import __version__
 from sparsemean.client import Client
 from sparsemean.decoding import Decoder, Mean, Spatial
@@ -114,3 +118,9 @@ __all__ = [
     "simulate",
     "theory",
 ]
+
+
+def __dir__() -> list[str]:
+    """What programs use, and no modules but ``theory``."""
+    own = {name for name, thing in globals().items() if name[0] != "_" and not isinstance(thing, _ModuleType)}
+    return sorted({*__all__, *own})

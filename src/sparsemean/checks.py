@@ -1,7 +1,7 @@
 """Conformance checks that every scheme here passes, and that yours should.
 
 Each check raises ``CheckFailed`` with what was expected and what was seen. All randomness is seeded, and statistical
-bounds are wide enough (|z| < ``Z``, or Bonferroni over coordinates) that a correct member passes every time.
+bounds are wide enough (z within ± ``Z``, or Bonferroni over coordinates) that a correct member passes every time.
 
 >>> import sparsemean as sm
 >>> check_scheme(sm.Scheme(sm.RandK(0.25), sm.Spatial("max")), dim=24, trials=200)
@@ -17,6 +17,7 @@ import numpy as np
 from sparsemean import codec
 from sparsemean._types import Doubles
 from sparsemean.client import Client
+from sparsemean.codec import Known
 from sparsemean.decoding.totals import RoundTotals
 from sparsemean.encoders import Encoder, Stateful
 from sparsemean.errors import CheckFailed, InvalidInput, PayloadError
@@ -30,6 +31,8 @@ from sparsemean.server import Server
 from sparsemean.simulation import play_round
 
 Z = 4.5
+FRAMES = ("full", "compact")
+SECRETS = {"a": bytes(range(16)), "b": bytes(range(16, 48))}
 
 
 def check_scheme(scheme: Scheme, dim: int = 40, nodes: int = 6, trials: int = 2000) -> None:
@@ -54,19 +57,20 @@ def example_vectors(nodes: int, dim: int, seed: int = 0) -> Doubles:
     return vectors
 
 
-def _run(scheme: Scheme, vectors: Doubles, seed: int) -> Run:
+def _run(scheme: Scheme, vectors: Doubles, seed: int, frame: str = "full") -> Run:
     """A run that lists its nodes, where they need slots."""
     listed = ["a", "b", *(f"node-{i}" for i in range(len(vectors)))]
-    return Run(scheme, vectors.shape[1], seed, nodes=listed if scheme.encoder.facts.planned else None)
+    return Run(scheme, vectors.shape[1], seed, nodes=listed if scheme.encoder.facts.planned else None, frame=frame)
 
 
 def _plan(run: Run, node: str, round: int) -> Plan | None:
     return run.listed_plan(node, round) if run.planned else None
 
 
-def _decoded(run: Run, node: str, blob: bytes) -> Payload | None:
-    header, body = codec.open_frame(run, node, blob)
-    return codec.read_payload(run, node, header, body, _plan(run, node, header.round))
+def _decoded(run: Run, node: str, round: int, blob: bytes) -> Payload | None:
+    plan = _plan(run, node, round)
+    known = Known(round, () if plan is None else (plan,))
+    return codec.read_payload(run, node, *codec.open_frame(run, node, blob, known), plan)
 
 
 def _client(run: Run, number: int) -> Client:
@@ -123,7 +127,11 @@ def _check_common_scale(client: Client, vector: Doubles, plan: Plan) -> None:
 
 def check_bytes(scheme: Scheme, vectors: Doubles) -> None:
     """Bytes come back as the payload, have the announced length, and depend on nothing but vector, round and node."""
-    run = _run(scheme, vectors, seed=3)
+    for frame in FRAMES:
+        _check_bytes(_run(scheme, vectors, 3, frame), vectors)
+
+
+def _check_bytes(run: Run, vectors: Doubles) -> None:
     for i, vector in enumerate(vectors):
         client = _client(run, i)
         blob = client.encode(vector, round=5)
@@ -131,7 +139,7 @@ def check_bytes(scheme: Scheme, vectors: Doubles) -> None:
         _require(blob == _client(run, i).encode(vector, round=5), "a second client gives other bytes")
         exact = len(blob) == run.payload_bytes if run.payload_fixed else len(blob) <= run.payload_bytes
         _require(exact, f"{len(blob)} bytes where payload_bytes says {run.payload_bytes}")
-        payload, plan = _decoded(run, client.node, blob), _plan(run, client.node, 5)
+        payload, plan = _decoded(run, client.node, 5, blob), _plan(run, client.node, 5)
         if run.common_scale and plan is not None and plan.slot is not None:
             _check_common_scale(client, vector, plan)
         if run.value_kind.exact:
@@ -148,27 +156,38 @@ def check_bytes(scheme: Scheme, vectors: Doubles) -> None:
 
 def check_refusals(scheme: Scheme, vectors: Doubles) -> None:
     """Damaged, foreign, late and conflicting payloads are refused and change nothing; a repeated one is harmless."""
-    run = _run(scheme, vectors, seed=3)
-    server = Server(run, round=1)
-    client = Client(run, "a")
-    good = client.encode(vectors[0], round=1)
+    for frame in FRAMES:
+        _check_refusals(_run(scheme, vectors, 3, frame), vectors)
+
+
+def _check_refusals(run: Run, vectors: Doubles) -> None:
+    secrets = SECRETS if run.compact is not None else {}
+    server = Server(run, round=1, secrets=secrets or None)
+
+    def made(node: str, vector: Doubles, round: int = 1, of: Run = run) -> bytes:
+        return Client(of, node, secret=secrets.get(node)).encode(vector, round)
+
+    good = made("a", vectors[0])
     receipt = server.accept("a", good)
     before = server.digest()
     _require(server.accept("a", good) == receipt, "the same payload again gives another receipt")
     flipped = bytes([*good[:-1], good[-1] ^ 1])
-    other_run = Client(_run(scheme, vectors, seed=4), "b").encode(vectors[0], round=1)
+    other_run = _run(run.scheme, vectors, 4, run.frame)
     bad = {
         "truncated": ("b", good[:-1]),
         "damaged": ("b", flipped),
         "of another node": ("b", good),
-        "of another run": ("b", other_run),
-        "late": ("b", Client(run, "b").encode(vectors[0], round=0)),
-        "early": ("b", Client(run, "b").encode(vectors[0], round=2)),
-        "conflicting": ("a", Client(run, "a").encode(vectors[1] + 1.0, round=1)),
+        "of another run": ("b", made("b", vectors[0], of=other_run)),
+        "late": ("b", made("b", vectors[0], round=0)),
+        "early": ("b", made("b", vectors[0], round=2)),
+        "conflicting": ("a", made("a", vectors[1] + 1.0)),
     }
-    if run.planned:
-        reordered = Run(scheme, run.dim, run.seed, nodes=run.nodes[::-1])  # the same digest, and other slots
-        bad["by another plan"] = ("b", Client(reordered, "b").encode(vectors[0], round=1))
+    if run.planned:  # the same digest, and other slots
+        reordered = Run(run.scheme, run.dim, run.seed, nodes=run.nodes[::-1], frame=run.frame)
+        bad["by another plan"] = ("b", made("b", vectors[0], of=reordered))
+    if secrets:
+        bad["without its secret"] = ("b", Client(run, "b").encode(vectors[0], round=1))
+        bad["with another secret"] = ("b", Client(run, "b", secret=secrets["a"]).encode(vectors[0], round=1))
     for what, (node, blob) in bad.items():
         try:
             server.accept(node, blob)
@@ -183,7 +202,7 @@ def check_merge(scheme: Scheme, vectors: Doubles) -> None:
     run = _run(scheme, vectors, seed=3)
     whole, left, right = (RoundTotals(run.ranges, bool(run.shares), max(1, len(run.shares))) for _ in range(3))
     for i, vector in enumerate(vectors):
-        payload = _decoded(run, f"node-{i}", _client(run, i).encode(vector, round=0))
+        payload = _decoded(run, f"node-{i}", 0, _client(run, i).encode(vector, round=0))
         for totals in (whole, left if i % 2 else right):
             totals.add(np.ones(1), payload.parts if payload else (), payload.choice if payload and run.shares else 0)
     left.merge(right)

@@ -4,22 +4,48 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from sparsemean._types import Floats, Ints
-from sparsemean.errors import ForeignPayload, InvalidInput, MalformedPayload, WrongPlan
+from sparsemean.errors import ForeignPayload, InvalidInput, MalformedPayload, OutOfStep, WrongPlan
 from sparsemean.payload import Part, Payload
 from sparsemean.run import Run
 from sparsemean.sampling import Plan
-from sparsemean.wire import frame, parts
+from sparsemean.wire import compact, frame, parts
 from sparsemean.wire import plan as wire_plan
 from sparsemean.wire.checksum import crc32
 from sparsemean.wire.frame import Header
 from sparsemean.wire.reader import Reader
+from sparsemean.wire.secret import Secret
 from sparsemean.wire.values import bounded
 from sparsemean.wire.values.modulo import Modulo, sketch_bytes, sketch_of
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What a receiver knows of a payload that a compact frame leaves out.
+
+    Attributes
+    ----------
+    round : int
+        The one it is of (``round_of``).
+    plans : sequence of Plan
+        Those that it may follow; empty where the run has none.
+    basis : int
+        Tag of the state or reference that it may build on; 0 where it can build on none.
+    secret : Secret
+        The node's.
+    trusted : bool
+        The frame was verified before, so that neither secret nor tag matter; there is one plan at most.
+    """
+
+    round: int
+    plans: Sequence[Plan] = ()
+    basis: int = 0
+    secret: Secret = field(default_factory=Secret)
+    trusted: bool = False
 
 
 def node_digest(node: str) -> bytes:
@@ -35,10 +61,12 @@ def pack(
     basis: int = 0,
     plan: Plan | None = None,
     sketch: Floats | None = None,
+    secret: Secret | None = None,
 ) -> bytes:
     """The frame for a payload; for None, the header that says "unchanged".
 
-    ``sketch`` is what the sender of modulo values is told of the server's expectation.
+    ``sketch`` is what the sender of modulo values is told of the server's expectation; ``secret`` is that of the node,
+    for compact frames.
     """
     run = run.followed(plan)
     sent, choice = (payload.parts, payload.choice) if payload is not None else ((), 0)
@@ -54,7 +82,10 @@ def pack(
     if payload is not None and len(run.encoders) > 1:
         body = bytes([choice]) + body
     says = frame.UNCHANGED if payload is None else frame.VALUES
-    return frame.pack(implied_header(run, node, round, plan, says, len(layouts), basis), body)
+    header = implied_header(run, node, round, plan, says, len(layouts), basis)
+    if run.compact is None:
+        return frame.pack(header, body)
+    return compact.start(run.compact, header, body, secret or Secret()) + body
 
 
 def implied_header(
@@ -109,8 +140,32 @@ def followed_plan(run: Run, node: str, header: Header, plans: Sequence[Plan]) ->
     )
 
 
-def open_frame(run: Run, node: str, blob: bytes | memoryview) -> tuple[Header, memoryview]:
-    """Header and body of a frame of this run and node; whether its round is right is for the caller to say."""
+def frame_digest(run: Run, blob: bytes) -> str:
+    """What stands for a frame in its receipt."""
+    return frame.frame_digest(blob) if run.compact is None else compact.frame_digest(blob)
+
+
+def check_authenticates(run: Run) -> None:
+    """Refuse a secret where frames are full, which have a checksum only."""
+    if run.compact is None:
+        raise InvalidInput('full frames cannot carry what a secret makes; leave it out, or use Run(…, frame="compact")')
+
+
+def round_of(run: Run, blob: bytes | memoryview, near: int) -> int:
+    """The round that a compact frame says it is of, around this one; not verified."""
+    assert run.compact is not None
+    return compact.round_near(compact.parse(run.compact, memoryview(blob)), near)
+
+
+def open_frame(run: Run, node: str, blob: bytes | memoryview, known: Known | None = None) -> tuple[Header, memoryview]:
+    """Header and body of a frame of this run and node; whether its round is right is for the caller to say.
+
+    A compact frame can be opened only with what is ``known``, and only where that is right.
+    """
+    if run.compact is not None:
+        if known is None:
+            raise InvalidInput("compact frames leave out what the receiver knows; give known=Known(round, …)")
+        return _open_compact(run, node, memoryview(blob), known)
     header, body = frame.unpack(memoryview(blob))
     run = next((option for option in run.options if header.scheme == option.scheme_digest), run)
     if header.scheme != run.scheme_digest:
@@ -124,6 +179,46 @@ def open_frame(run: Run, node: str, blob: bytes | memoryview) -> tuple[Header, m
     if header.values != run.value_kind.code:
         raise MalformedPayload("the frame's value kind contradicts its digest")
     return header, body
+
+
+def _open_compact(run: Run, node: str, blob: memoryview, known: Known) -> tuple[Header, memoryview]:
+    form, secret = run.compact, known.secret
+    assert form is not None
+    parsed = compact.parse(form, blob)
+    if parsed.round != known.round % compact.ROUNDS:
+        raise MalformedPayload(f"the frame is not of round {known.round}")
+    choice = parsed.body[0] if len(run.encoders) > 1 and parsed.body else 0
+    parts = len(run.layouts[choice]) if choice < len(run.layouts) and parsed.kind == frame.VALUES else 0
+    basis = known.basis if parsed.builds else 0
+    plans: Sequence[Plan | None] = known.plans or (None,)
+    headers = [implied_header(run, node, known.round, plan, parsed.kind, parts, basis) for plan in plans]
+    if not parsed.builds or basis:
+        for header in headers:
+            if known.trusted or compact.fits(form, parsed, header, secret):
+                return header, parsed.body
+    if form.checked:
+        compact.check(parsed, headers[0], secret, node)
+        if parsed.builds:
+            raise out_of_step(node, run.relative)
+    if secret and any(compact.fits(form, parsed, header, Secret()) for header in headers):
+        raise ForeignPayload(f"the payload of node {node!r} was made without its secret; give Client(…, secret=…)")
+    raise MalformedPayload(
+        f"the tag does not fit node {node!r} in round {known.round}: the frame was damaged on its way, or made in "
+        "another run, by another node, plan or secret; send it again, and if that is refused compare both sides"
+    )
+
+
+def out_of_step(node: str, relative: bool) -> OutOfStep:
+    """Why a payload is refused that builds on another state, or is relative to another mean, than is known here."""
+    if relative:
+        return OutOfStep(
+            f"node {node!r} sends the difference to a mean that is not the reference here; encode with "
+            "reference=server.reference, the same to the bit, or without a reference"
+        )
+    return OutOfStep(
+        f"node {node!r} builds on a state unknown here; if the receipt of its last payload was lost, encode "
+        "and send that once more for delivered(); else reset() its client, and send again"
+    )
 
 
 def read_payload(run: Run, node: str, header: Header, body: memoryview, plan: Plan | None = None) -> Payload | None:
@@ -169,7 +264,8 @@ def unpack_sketch(run: Run, blob: bytes) -> Floats | None:
         return None
     if not run.sketched:
         raise InvalidInput(
-            "nodes of this run have no use for a sketch, which is for modulo values of x and a memory; leave it out"
+            "nodes of this run have no use for a sketch, which is for a memory and at least 512 modulo values of x, "
+            "drawn without plans; leave it out"
         )
     sketch = np.frombuffer(blob, "<f4") if len(blob) == sketch_bytes(run.layout[0].count) else np.full(1, np.nan)
     if not bounded(sketch):

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from sparsemean._types import Doubles, Floats
+from sparsemean._types import Array, Doubles, Floats
 from sparsemean.errors import InvalidInput
 from sparsemean.wire.values import LARGEST, bounded
 
@@ -42,13 +42,20 @@ def round_number(round: int) -> int:
 def array_of(array: Any) -> Floats:
     """Anything like an array of real numbers, as float32 or float64: a view of it where it is one of these already.
 
-    NumPy, and what has ``__array__`` or ``__dlpack__`` (torch, JAX); 16-bit floats become float32, integers float64.
+    NumPy, what has ``__array__`` or ``__dlpack__`` (torch, JAX), tables of pandas and polars, and lists of all these;
+    16-bit floats become float32, integers float64.
     """
     found: Any
     if np.ma.is_masked(array):
         raise InvalidInput("some entries of this array are masked; fill them first, as with filled(0)")
     try:
-        if hasattr(array, "__dlpack__") and not hasattr(array, "__array__"):
+        if _lists_arrays(array):
+            found = np.stack([array_of(each) for each in array])
+        elif hasattr(array, "columns") and hasattr(array, "dtypes"):
+            found = _of_table(array)
+        elif getattr(array, "requires_grad", False) is True:
+            return array_of(array.detach())
+        elif hasattr(array, "__dlpack__") and not hasattr(array, "__array__"):
             found = np.from_dlpack(array)
         elif str(getattr(array, "dtype", "")) == "torch.bfloat16":  # which NumPy does not know
             found = np.asarray(array.float())
@@ -59,12 +66,36 @@ def array_of(array: Any) -> Floats:
             found = found.astype(np.float32) if half else found.astype(np.float64, casting="same_kind")
     except BufferError as error:
         raise InvalidInput(f"this array cannot be read ({error}); move it to the CPU first") from None
-    except (TypeError, ValueError):
-        raise InvalidInput("a vector is an array of real numbers") from None
+    except (TypeError, ValueError) as error:
+        if isinstance(error, InvalidInput):  # of an entry of a list
+            raise
+        raise InvalidInput("vectors are arrays of real numbers, all of one shape") from None
     except RuntimeError as error:
         raise InvalidInput(f"this tensor cannot be read ({error}); detach() it and move it to the CPU first") from None
     real: Floats = found
     return real
+
+
+def _lists_arrays(array: Any) -> bool:
+    """Whether it is a list of arrays, or a list of such lists."""
+    if not isinstance(array, list | tuple) or not array:
+        return False
+    return (hasattr(array[0], "__array__") and not isinstance(array[0], np.generic)) or _lists_arrays(array[0])
+
+
+def _of_table(table: Any) -> Array:
+    """The numbers of a table, whose own conversion makes numbers of dates (polars) and objects of numbers (pandas)."""
+    if len(set(table.dtypes)) == 1 and (whole := np.asarray(table)).dtype.kind in "iufb":
+        return whole
+    columns = {str(name): np.asarray(table[name]) for name in table.columns}
+    wrong = [repr(name) for name, column in columns.items() if column.dtype.kind not in "iufb"]
+    if wrong:
+        named = ", ".join(wrong[:5]) + (" …" if len(wrong) > 5 else "")
+        raise InvalidInput(
+            f"the table has columns that are not all numbers: {named}; leave them out, as with "
+            "table.drop(columns=[…]), or convert them"
+        )
+    return np.column_stack(list(columns.values()))
 
 
 def vector_of(vector: npt.ArrayLike, dim: int) -> Floats:

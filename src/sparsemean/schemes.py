@@ -6,8 +6,9 @@ import difflib
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, cast, overload
 
+from sparsemean._names import FixedScheme, Knowledge, SchemeName, ValueName
 from sparsemean.decoding import Decoder, Mean, Ratio, Shrunk, Spatial
 from sparsemean.encoders import (
     Auto,
@@ -64,14 +65,14 @@ class Scheme:
     encoder: Encoder
     decoder: Decoder
     memory: Memory
-    values: str
+    values: ValueName
 
     def __init__(
         self,
         encoder: Encoder,
         decoder: Decoder | None = None,
         memory: Memory | None = None,
-        values: str = "float32",
+        values: ValueName = "float32",
     ) -> None:
         object.__setattr__(self, "encoder", encoder)
         object.__setattr__(self, "decoder", Mean() if decoder is None else decoder)
@@ -148,6 +149,25 @@ class Scheme:
         return isinstance(self.encoder, Stateful) or self.encoder.facts.in_step
 
 
+def outline(scheme: Scheme) -> str:
+    """The members of a scheme on one line, for people; long ones are cut.
+
+    >>> outline(named("rand-k-temporal", k=5, values="int8"))
+    'RandK(k=5, shared=False), Mean(), PerNode(forget_after=None), int8 values'
+    """
+    members = [scheme.encoder, scheme.decoder, *([] if isinstance(scheme.memory, Nothing) else [scheme.memory])]
+    return ", ".join([*(shortened(repr(member)) for member in members), f"{scheme.values} values"])
+
+
+def shortened(text: str, most: int = 80) -> str:
+    """The text, cut where it is long.
+
+    >>> shortened("a" * 9, most=5)
+    'aaaa…'
+    """
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
 INDEPENDENT = Independent()
 
 
@@ -156,7 +176,7 @@ def _sample(k: Any, draw: Draw = INDEPENDENT) -> Encoder:
     return RandK(sizes[0], draw=draw) if len(sizes) == 1 else OneOf(tuple(RandK(each, draw=draw) for each in sizes))
 
 
-_NAMED: dict[str, Callable[..., Scheme]] = {
+_NAMED: dict[FixedScheme, Callable[..., Scheme]] = {
     "identity": lambda k, values: Scheme(Identity(), values=values),
     "rand-k": lambda k, values: Scheme(_sample(k), values=values),
     "rand-k-spatial-max": lambda k, values: Scheme(_sample(k), Spatial("max"), values=values),
@@ -202,18 +222,18 @@ _NAMED: dict[str, Callable[..., Scheme]] = {
 }
 
 
-SIZELESS = ("identity", "error-feedback-sign", "lag")
+SIZELESS: tuple[FixedScheme, ...] = ("identity", "error-feedback-sign", "lag")
 """Names of schemes that send whole vectors, and so need no k."""
 
 
-AUTO = "auto"
+AUTO: Literal["auto"] = "auto"
 
 
-def _auto(k: Any, values: str, bytes: Any = None, node: Any = "stateless") -> Scheme:
+def _auto(k: Any, values: ValueName, bytes: Any = None, node: Any = "stateless") -> Scheme:
     return Scheme(Auto(k, bytes, node), Spatial("learned"), Hybrid(), values)
 
 
-def names() -> list[str]:
+def names() -> list[FixedScheme]:
     """Every name that ``named`` knows and that stands for one scheme: all but "auto", which chooses in every round.
 
     >>> "rand-k-spatial-avg" in names()
@@ -222,8 +242,39 @@ def names() -> list[str]:
     return list(_NAMED)
 
 
+def scheme_name(text: str) -> SchemeName:
+    """The text, if it is a name that ``named`` knows: for names that come from outside the program."""
+    known: list[SchemeName] = [*_NAMED, AUTO]
+    if text not in known:
+        near = difflib.get_close_matches(str(text), known, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"known are: {', '.join(known)}"
+        raise InvalidInput(f"there is no scheme named {text!r}; {hint}")
+    return text
+
+
+@overload
 def named(
-    name: str, k: Size | Sequence[Size] | None = None, *, values: str = "float32", **options: float | str
+    name: Literal["auto"],
+    k: Size | None = None,
+    *,
+    values: ValueName = "float32",
+    bytes: int = ...,
+    node: Knowledge = "stateless",
+) -> Scheme: ...
+
+
+@overload
+def named(
+    name: SchemeName, k: Size | Sequence[Size] | None = None, *, values: ValueName = "float32", **options: float
+) -> Scheme: ...
+
+
+def named(
+    name: SchemeName,
+    k: Size | Sequence[Size] | None = None,
+    *,
+    values: ValueName = "float32",
+    **options: float | str,
 ) -> Scheme:
     """The scheme of that name.
 
@@ -246,12 +297,7 @@ def named(
     >>> named("rand-k-temporal", k=0.1) == Scheme(RandK(0.1), memory=PerNode())
     True
     """
-    known = {**_NAMED, AUTO: _auto}
-    make = known.get(name) if isinstance(name, str) else None
-    if make is None:
-        near = difflib.get_close_matches(str(name), known, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"known are: {', '.join(known)}"
-        raise InvalidInput(f"there is no scheme named {name!r}; {hint}")
+    make = _auto if scheme_name(name) == AUTO else _NAMED[cast(FixedScheme, name)]
     if k is None and name not in (AUTO, *SIZELESS):
         raise InvalidInput(f"{name} needs k: a count such as 50, or a share such as 0.1")
     takes = [f"{option}=" for option in inspect.signature(make).parameters if option not in ("k", "values")]

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from sparsemean.client import Client
 from sparsemean.encoders import Encoder
 from sparsemean.errors import InvalidInput
+from sparsemean.inputs import array_of
 from sparsemean.results import Estimate
 from sparsemean.run import Run
 from sparsemean.schemes import Scheme
@@ -38,7 +39,7 @@ def simulate(
     >>> [e.mean.tolist() for e in simulate(Run(named("identity"), dim=1), [[[1], [3]], [[5], [5]]])]
     [[2.0], [5.0]]
     """
-    rounds = np.asarray(vectors)
+    rounds = array_of(vectors)
     if rounds.ndim != 3 or rounds.shape[1] == 0:
         raise InvalidInput(f"vectors have shape (rounds, n, d) with n ≥ 1, got {rounds.shape}")
     chosen = [None] * rounds.shape[1] if encoders is None else encoders
@@ -80,7 +81,7 @@ def estimate_mean(
     >>> estimate_mean([[1.0, 2.0], [3.0, 4.0]], named("identity")).mean
     array([2., 3.])
     """
-    rows = np.asarray(vectors)
+    rows = array_of(vectors)
     if rows.ndim != 2 or 0 in rows.shape:
         raise InvalidInput(f"vectors have shape (n, d) with n, d ≥ 1, got {rows.shape}")
     return simulate(Run(scheme, rows.shape[1], seed), rows[None], weights)[0]

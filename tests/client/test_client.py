@@ -12,6 +12,7 @@ import pytest
 
 import sparsemean as sm
 from sparsemean import codec
+from sparsemean._names import SchemeName, ValueName
 from sparsemean.wire.frame import frame_digest
 
 DIM = 12
@@ -20,7 +21,7 @@ IN_STEP = ["diana", "lag"]
 STATELESS = [name for name in sm.names() if name not in STATEFUL]
 
 
-def run_named(name: str, seed: int = 3, values: str = "float32") -> sm.Run:
+def run_named(name: SchemeName, seed: int = 3, values: ValueName = "float32") -> sm.Run:
     options = {"ratio": 1.5} if name == "rand-k-spatial-opt" else {}
     scheme = sm.named(name, k=4, values=values, **options)
     return sm.Run(scheme, DIM, seed, nodes=["a", "b"] if scheme.encoder.facts.planned else None)

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays, scalar_dtypes
 
 import sparsemean as sm
+from sparsemean._names import SchemeName
 from sparsemean.wire.frame import frame_digest
 
 DIM = 12
@@ -24,7 +25,7 @@ STATEFUL = [*(name for name in sm.names() if name.startswith("error-feedback")),
 FIELDS = ("header", "choice", "basis", "last", "blob", "state_h")
 
 
-def run_named(name: str, dim: int = DIM) -> sm.Run:
+def run_named(name: SchemeName, dim: int = DIM) -> sm.Run:
     return sm.Run(sm.named(name, k=4), dim, seed=3)
 
 

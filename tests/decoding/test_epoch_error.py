@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import sparsemean as sm
+from sparsemean._names import ValueName
 from sparsemean.decoding.epoch_error import energies, epoch_quality, later_rows, later_spread
 from sparsemean.decoding.moment_sample import moment_sample
 from sparsemean.decoding.summary import Summary
@@ -86,7 +87,7 @@ def test_ranges_and_halves_of_the_nodes_add_up() -> None:
 
 
 @pytest.mark.parametrize("values", ["float64", "int4"])
-def test_intervals_hold_the_actual_error_of_later_rounds(values: str) -> None:
+def test_intervals_hold_the_actual_error_of_later_rounds(values: ValueName) -> None:
     """Weather of 12 stations that stays, rounds 2 to 4 of 20 epochs: 95 % intervals cover 90 to 100 %."""
     vectors = load_weather().vectors.astype(float)[20][:12]
     scheme = sm.Scheme(sm.RandK(18, draw=sm.Epochs(ratio=2.0, restart=False)), memory=sm.PerNode(), values=values)

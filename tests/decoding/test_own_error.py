@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sparsemean as sm
+from sparsemean._names import ValueName
 from sparsemean._types import Doubles
 from sparsemean.decoding.by_count import ByCount
 from sparsemean.decoding.moment_sample import moment_sample
@@ -46,7 +47,7 @@ def said(vectors: Doubles, scheme: sm.Scheme, rounds: int) -> tuple[Doubles, ...
     return tuple(np.array(rows, float).T)
 
 
-def spatial(T: str | float, k: int, values: str = "float64", draw: sm.Draw = INDEPENDENT) -> sm.Scheme:
+def spatial(T: str | float, k: int, values: ValueName = "float64", draw: sm.Draw = INDEPENDENT) -> sm.Scheme:
     return sm.Scheme(sm.RandK(k, draw=draw), sm.Spatial(T), values=values)
 
 
@@ -198,7 +199,8 @@ def rounds(draw: st.DrawFn) -> tuple[sm.Run, Doubles, Doubles]:
     n, dim = draw(st.integers(1, 6)), draw(st.integers(1, 40))
     choices: list[str | float] = ["one", "max", "avg", -0.9, -1, 5.0, "learned", "estimated"]
     T = draw(st.sampled_from(choices))
-    values, first = draw(st.sampled_from(["float64", "float64", "int8", "1-bit"])), draw(st.integers(1, dim))
+    kinds: list[ValueName] = ["float64", "float64", "int8", "1-bit"]
+    values, first = draw(st.sampled_from(kinds)), draw(st.integers(1, dim))
     seed = draw(st.integers(0, 2**32))
     run = sm.Run(
         sm.Scheme(sm.RandK(draw(st.integers(1, dim))), sm.Spatial(T), values=values),

@@ -11,6 +11,7 @@ import pytest
 
 import sparsemean as sm
 from sparsemean import sampling, theory
+from sparsemean._names import Missing, SchemeName
 from sparsemean._types import Doubles
 
 SEEDS = 110
@@ -24,7 +25,7 @@ class Case:
     memory: bool = False
     weighted: bool = False
     blocks: tuple[int, ...] = (60,)
-    missing: str = "drop"
+    missing: Missing = "drop"
     k: int = 12
     nodes: int = 8
     similar: float = 1.0
@@ -166,13 +167,13 @@ UNKNOWN = ["top-k", "top-k-spatial", "top-k-temporal", "rtop-k", "wangni", "indu
 
 
 @pytest.mark.parametrize("name", [*UNKNOWN, "error-feedback-top-k", "error-feedback-rand-k"])
-def test_where_no_formula_holds_nothing_is_said(name: str) -> None:
+def test_where_no_formula_holds_nothing_is_said(name: SchemeName) -> None:
     estimate = sm.estimate_mean(np.random.default_rng(0).normal(size=(3, 10)), sm.named(name, k=3))
     assert (estimate.error, estimate.error_se, estimate.correlation) == (None, None, None)
 
 
 @pytest.mark.parametrize("name", ["identity", "rand-k", "rand-k-spatial-max", "rand-k-temporal", "diana"])
-def test_where_everything_is_sent_the_error_is_exactly_zero(name: str) -> None:
+def test_where_everything_is_sent_the_error_is_exactly_zero(name: SchemeName) -> None:
     vectors = np.random.default_rng(0).normal(size=(2, 3, 10))
     for estimate in sm.simulate(sm.Run(sm.named(name, k=10), 10), vectors):
         assert (estimate.error, estimate.error_se) == (0.0, 0.0)
@@ -189,7 +190,7 @@ def test_it_may_be_negative() -> None:
 
 @pytest.mark.parametrize("exponent", [-60, 60, 100])
 @pytest.mark.parametrize("name", ["rand-k", "rand-k-spatial-avg"])
-def test_units_do_not_matter(name: str, exponent: int) -> None:
+def test_units_do_not_matter(name: SchemeName, exponent: int) -> None:
     """Powers of two are exact, so the error is c² times the other to the last bit, also where float32 overflows."""
     vectors = np.random.default_rng(0).normal(size=(6, 40))
     one = sm.estimate_mean(vectors, sm.named(name, k=0.2))

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import sparsemean as sm
+from sparsemean._names import SchemeName
 from sparsemean._types import Doubles
 from sparsemean.decoding import Ratio
 from sparsemean.decoding.decoders import Belief
@@ -33,7 +34,7 @@ def twin(run: sm.Run, sent: dict[str, tuple[Doubles, Doubles, int]], round: int 
 
 @pytest.mark.parametrize("name", ["rand-k-ratio", "rand-k-balanced-ratio"])
 @pytest.mark.parametrize("k", [12, (12, 4)], ids=str)
-def test_each_coordinate_is_the_weighted_mean_of_its_senders(name: str, k: int | tuple[int, int]) -> None:
+def test_each_coordinate_is_the_weighted_mean_of_its_senders(name: SchemeName, k: int | tuple[int, int]) -> None:
     nodes = list("abcde")
     run = sm.Run(sm.named(name, k=k, values="float64"), DIM, 3, BLOCKS, nodes if "balanced" in name else None)
     rng, server, sent = np.random.default_rng(0), sm.Server(run), {}
@@ -109,7 +110,7 @@ def test_it_acts_on_residuals_and_absent_nodes_are_carried() -> None:
 
 
 @pytest.mark.parametrize("name", ["rand-k-ratio", "rand-k-balanced-ratio"])
-def test_unequal_weights_cost_little_where_nodes_are_similar(name: str) -> None:
+def test_unequal_weights_cost_little_where_nodes_are_similar(name: SchemeName) -> None:
     """Lognormal weights of σ = 1, (R2/R1)/(n − 1) = 0.99: at most twice the error of Opt with equal weights."""
     n, dim, share, similar = 30, 4000, 0.2, 0.99
     rng = np.random.default_rng(0)

@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 
 import sparsemean as sm
+from sparsemean._names import ValueName
 from sparsemean._types import Doubles
 
 DIM, K, NODES = 20, 4, 3
 
 
-def distances(encoder: sm.Difference, rounds: int, values: str = "float64") -> Doubles:
+def distances(encoder: sm.Difference, rounds: int, values: ValueName = "float64") -> Doubles:
     """‖estimate − mean‖²/‖mean‖² of constant vectors, and before it max_i ‖x_i − h_i‖²/‖x_i‖²: shape (rounds, 2)."""
     vectors = np.random.default_rng(6).normal(size=(NODES, DIM))
     mean = vectors.mean(axis=0)

@@ -9,11 +9,12 @@ import pytest
 
 import sparsemean as sm
 from sparsemean import theory
+from sparsemean._names import ValueName
 
 DIM, N = 1024, 5
 
 
-def run_of(encoder: sm.Difference, values: str = "eden-1", dim: int = DIM) -> sm.Run:
+def run_of(encoder: sm.Difference, values: ValueName = "eden-1", dim: int = DIM) -> sm.Run:
     return sm.Run(sm.Scheme(encoder, memory=sm.Offset(), values=values), dim, seed=2)
 
 

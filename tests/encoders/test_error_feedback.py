@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import sparsemean as sm
+from sparsemean._names import SchemeName, ValueName
 from sparsemean._types import Doubles, Floats
 from sparsemean.encoders import State, Stateful
 from sparsemean.payload import Layout, Payload
@@ -90,7 +91,9 @@ def test_with_the_full_scale_it_explodes() -> None:
 
 @pytest.mark.parametrize("name", ["error-feedback-top-k", "error-feedback-rand-k"])
 @pytest.mark.parametrize("values", ["float32", "float64"])
-def test_through_the_bytes_the_sums_of_the_means_differ_by_the_mean_of_what_is_kept(name: str, values: str) -> None:
+def test_through_the_bytes_the_sums_of_the_means_differ_by_the_mean_of_what_is_kept(
+    name: SchemeName, values: ValueName
+) -> None:
     """Rounding to float32 is fed back too, so even then nothing is lost for good."""
     rng = np.random.default_rng(0)
     vectors = rng.normal(size=(3, DIM)) + 0.2 * rng.normal(size=(60, 3, DIM))

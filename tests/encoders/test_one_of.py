@@ -11,6 +11,7 @@ import pytest
 
 import sparsemean as sm
 from sparsemean import checks, codec, sampling, theory
+from sparsemean._names import SchemeName, ValueName
 from sparsemean._types import Doubles
 from sparsemean.decoding.decoders import Belief
 from sparsemean.decoding.totals import RoundTotals
@@ -26,7 +27,7 @@ RUN = sm.Run(sm.Scheme(sm.OneOf(ENCODERS), sm.Spatial("max"), values="float64"),
 
 
 @pytest.mark.parametrize("values", ["float64", "float32", "int8", "1-bit"])
-def test_each_choice_has_its_own_size_and_says_so_in_one_byte(values: str) -> None:
+def test_each_choice_has_its_own_size_and_says_so_in_one_byte(values: ValueName) -> None:
     run = sm.Run(sm.Scheme(sm.OneOf(ENCODERS), values=values), dim=12)
     lengths = []
     for number, encoder in enumerate(ENCODERS):
@@ -131,7 +132,7 @@ def test_a_restored_client_keeps_its_choice() -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in sm.names() if name.startswith("rand-k")])
-def test_names_that_begin_with_rand_k_take_several_sizes(name: str) -> None:
+def test_names_that_begin_with_rand_k_take_several_sizes(name: SchemeName) -> None:
     options: dict[str, Any] = {"ratio": 2.0} if name.endswith("opt") else {}
     scheme = sm.named(name, k=(0.5, 0.2), **options)
     draws = {"balanced": sm.Balanced(), "epochs": sm.Epochs()}
@@ -143,7 +144,7 @@ def test_names_that_begin_with_rand_k_take_several_sizes(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in sm.names() if not name.startswith("rand-k")])
-def test_other_names_do_not(name: str) -> None:
+def test_other_names_do_not(name: SchemeName) -> None:
     if name in SIZELESS:
         assert sm.named(name, k=(0.5, 0.2)) == sm.named(name), "they take no notice of k"
     else:

@@ -9,6 +9,7 @@ import pytest
 
 import sparsemean as sm
 from sparsemean import checks
+from sparsemean._names import ValueName
 from sparsemean.errors import MalformedPayload, NonFiniteValues
 from sparsemean.payload import Layout, Part
 from sparsemean.sampling import Key
@@ -20,7 +21,7 @@ KEY = Key(7, 3, "station-12")
 SIGNS = Layout("signs", 10)
 
 
-def decoded(vector: np.ndarray, values: str = "float32") -> np.ndarray:
+def decoded(vector: np.ndarray, values: ValueName = "float32") -> np.ndarray:
     return sm.estimate_mean(vector[None], sm.Scheme(sm.Sign(), values=values)).mean
 
 

@@ -144,7 +144,8 @@ def check_table(printed: str, rows: list[dict[str, Any]], dim: int) -> None:
 
 
 def test_stations_with_a_state_of_their_own_find_back_after_a_power_cut(tmp_path: Path):
-    printed, data = run_example(tmp_path, "--scheme=diana", "--values=int8", "--share=0.3", "--stations=5")
+    printed, data = run_example(tmp_path, "--scheme=diana", "--values=int8", "--payload=222", "--stations=5")
+    assert "at most 222 bytes instead of 1068" in printed
     rows = data["rounds"]
     assert len(rows[3]["missing"]) >= DEATHS
     assert rows[7]["missing"] == [], printed

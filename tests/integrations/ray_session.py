@@ -31,6 +31,7 @@ from ray._common.utils import get_ray_address_file
 from ray.cluster_utils import Cluster
 
 import sparsemean as sm
+from sparsemean._names import Missing
 from sparsemean.integrations.ray import RayServer, shards
 from sparsemean.integrations.ray.pieces import pieces
 from sparsemean.integrations.ray.round_end import RoundEnd
@@ -61,7 +62,7 @@ class Both:
 
     def __init__(self, run: sm.Run, shards: int, **options: Any) -> None:
         self.run = run
-        missing = "carry" if run.scheme.memory.facts.stands_in else "drop"
+        missing: Missing = "carry" if run.scheme.memory.facts.stands_in else "drop"
         self.plain = sm.Server(run, missing=missing)
         self.sharded = RayServer(run, shards=shards, missing=missing, **options)
         self.clients = [sm.Client(run, node, run.encoders[i % len(run.encoders)]) for i, node in enumerate(WEIGHTS)]

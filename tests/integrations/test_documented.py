@@ -28,6 +28,8 @@ def test_flower() -> None:
     assert isinstance(server["app"], ServerApp)
     assert node["app"]._mods == [node["sparsemean_mod"]]
     exec(snippets("flower.md")[2], server)
+    assert isinstance(server["strategy"], server["Recorder"])
+    exec(snippets("flower.md")[3], server)
     assert server["strategy"].scheme.encoder.facts.relative
 
 
@@ -41,6 +43,10 @@ def test_torch_ddp(tmp_path: Path) -> None:
             given["net"].zero_grad()
             given["model"](torch.ones(100)).sum().backward()
         assert given["state"].bytes < given["state"].dense_bytes / 15
-        assert torch.count_nonzero(given["net"].weight.grad) == 2_000
+        assert torch.count_nonzero(given["net"].weight.grad) == 3_500
+        exec(snippets("torch-ddp.md")[1], given)
+        recorded = given["gradients"](given["model"], lambda: given["model"](torch.ones(100)).sum().backward())
+        assert recorded.shape == (5, 1, 10_000)
+        assert (recorded == 1.0).all()  # of a sum of outputs, where all inputs are 1
     finally:
         torch.distributed.destroy_process_group()

@@ -16,6 +16,7 @@ import pytest
 
 import sparsemean as sm
 from sparsemean import codec
+from sparsemean._names import SchemeName
 from sparsemean.sampling import Plan
 
 pytest.importorskip("flwr", reason="the Flower integration needs flwr: pip install 'sparsemean[flower]'")
@@ -363,7 +364,7 @@ def test_schemes_with_state_at_the_node_are_refused(name):
         SparseMean(fed(), sm.named(name, k=0.1))
 
 
-def scheme_named(name: str) -> sm.Scheme:
+def scheme_named(name: SchemeName) -> sm.Scheme:
     return sm.named(name, k=0.5, ratio=1.0) if name.endswith("opt") else sm.named(name, k=0.5)
 
 

@@ -12,6 +12,7 @@ import pytest
 
 import sparsemean as sm
 from sparsemean import codec
+from sparsemean._names import Knowledge
 
 pytest.importorskip("flwr", reason="the Flower integration needs flwr: pip install 'sparsemean[flower]'")
 
@@ -278,7 +279,7 @@ def steady(sums: list[np.ndarray]) -> dict[int, ClientApp | None]:
     return honest(step=step)
 
 
-def errors(node: str, rounds: int) -> tuple[np.ndarray, sm.Server]:
+def errors(node: Knowledge, rounds: int) -> tuple[np.ndarray, sm.Server]:
     """Squared errors of the large array's mean update in each round."""
     sums: list[np.ndarray] = []
     strategy, arrays, found = SparseMean(quiet(), sm.named("auto", k=0.08, node=node), seed=2), model(), []

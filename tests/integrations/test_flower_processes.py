@@ -307,7 +307,7 @@ class Deployment:
                 process.kill()
                 process.wait()
         with suppress(AssertionError):
-            wait_for(lambda: not processes_of(self.home), "processes of the deployment to end", 10)
+            wait_for(lambda: not processes_of(self.home), "processes of the deployment to end", 60)
         kill_all(lambda: processes_of(self.home))
 
 
@@ -410,7 +410,7 @@ def run_example(folder: Path, *options: str) -> None:
                 timeout=240,
             )
             assert done.returncode == 0, (folder / "log").read_text()
-            wait_for(lambda: not processes_of(home), "the simulation's processes to end", 20)  # noqa: B023
+            wait_for(lambda: not processes_of(home), "the simulation's processes to end", 120)  # noqa: B023
             return
         kill_all(lambda: processes_of(home))  # noqa: B023
     logs = "\n".join(path.read_text(errors="replace") for path in (folder / "log", home / "superlink.log"))

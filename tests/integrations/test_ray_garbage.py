@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import sparsemean as sm
+from sparsemean._names import SchemeName
 from sparsemean.decoding.summary import Summary
 from sparsemean.sampling import Plan
 from sparsemean.server.estimator import Estimator
@@ -387,7 +388,7 @@ def _fails(_: object) -> None:
 
 @pytest.mark.parametrize("magnitude", [1.0, 1e97, 0.0])
 @pytest.mark.parametrize("name", sm.names())
-def test_no_honest_answer_is_taken_for_garbage_however_large_the_values(name: str, magnitude: float) -> None:
+def test_no_honest_answer_is_taken_for_garbage_however_large_the_values(name: SchemeName, magnitude: float) -> None:
     ratio: dict[str, Any] = {"ratio": 2.0} if name.endswith("-opt") else {}
     run = sm.Run(sm.named(name, k=0.02, values="float64", **ratio), DIM, seed=3, blocks=(5_000, 15_000))
     sharding = Sharding(run, 2, "drop", 0, 1 << 16, None, True, None)

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 import sparsemean as sm
+from sparsemean._names import Missing, SchemeName, ValueName
 from sparsemean.sampling import Dealt
 from sparsemean.server.local import Entry
 from sparsemean.server.submissions import submission_of
@@ -46,7 +47,7 @@ IN_LARGE = {"rand-k-spatial-adaptive", "rand-k-hybrid", "rand-k-balanced-hybrid"
 NODES = [f"node-{i}" for i in range(5)]
 
 
-def sharding(run: sm.Run, shards: int, missing: str = "drop", journal: Path | None = None) -> Sharding:
+def sharding(run: sm.Run, shards: int, missing: Missing = "drop", journal: Path | None = None) -> Sharding:
     return Sharding(run, shards, missing, 0, 1 << 16, None if journal is None else str(journal), True, None)
 
 
@@ -99,7 +100,7 @@ def estimate_rest(estimate: sm.Estimate) -> tuple[Any, ...]:
     return *said, estimate.error_is_bound
 
 
-def scheme(name: str, values: str) -> sm.Scheme:
+def scheme(name: SchemeName, values: ValueName) -> sm.Scheme:
     k: Any = (0.02, 0.01) if name.startswith("rand-k") else 0.02
     return sm.named(name, k=k, values=values, **({"ratio": 2.0} if name.endswith("-opt") else {}))
 
@@ -152,10 +153,10 @@ def assert_same_estimate(name: str, plain: sm.Estimate, sharded: sm.Estimate) ->
 
 
 @pytest.mark.parametrize("name", sm.names())
-def test_every_scheme_cut_by_range_is_what_it_is_in_one_piece(name: str) -> None:
+def test_every_scheme_cut_by_range_is_what_it_is_in_one_piece(name: SchemeName) -> None:
     blocks = LARGE if name in IN_LARGE else SMALL
     run = sm.Run(scheme(name, "int8" if name == "rand-k-hybrid" else "float32"), sum(blocks), seed=3, blocks=blocks)
-    missing = "carry" if run.scheme.memory.facts.stands_in else "drop"
+    missing: Missing = "carry" if run.scheme.memory.facts.stands_in else "drop"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", sm.DivergenceWarning)
         for plain, sharded in play(run, sharding(run, 4, missing)):
@@ -169,7 +170,7 @@ def test_every_scheme_cut_by_range_is_what_it_is_in_one_piece(name: str) -> None
         *(("rand-k-spatial-avg", "qsgd-4"), ("identity", "natural"), ("rand-k", "terngrad")),
     ],
 )
-def test_values_that_share_a_scale_are_decoded_before_they_are_cut(name: str, values: str) -> None:
+def test_values_that_share_a_scale_are_decoded_before_they_are_cut(name: SchemeName, values: ValueName) -> None:
     run = sm.Run(scheme(name, values), 60_000, seed=3, blocks=(5_000, 25_000, 30_000))
     for plain, sharded in play(run, sharding(run, 3)):
         assert_same_estimate(name, plain, sharded)
@@ -178,7 +179,9 @@ def test_values_that_share_a_scale_are_decoded_before_they_are_cut(name: str, va
 @pytest.mark.parametrize(
     "name", ["rand-k-temporal", "rand-k-hybrid", "rand-k-balanced-hybrid", "rand-k-epochs-hybrid", "diana", "lag"]
 )
-def test_calls_that_come_twice_count_once_and_a_new_process_goes_on_from_the_journal(name: str, tmp_path: Path) -> None:
+def test_calls_that_come_twice_count_once_and_a_new_process_goes_on_from_the_journal(
+    name: SchemeName, tmp_path: Path
+) -> None:
     run = sm.Run(scheme(name, "float32"), 20_000, seed=3)
     made = sharding(run, 2, "drop", tmp_path)
     for plain, sharded in play(run, made, twice=True):

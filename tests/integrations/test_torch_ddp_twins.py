@@ -24,6 +24,7 @@ from sparsemean.integrations.torch_ddp import draw  # noqa: E402
 from sparsemean.integrations.torch_ddp.exchange import Exchange, GatheredPayloads, ReducedSample  # noqa: E402
 from sparsemean.integrations.torch_ddp.kinds import KINDS  # noqa: E402
 from sparsemean.integrations.torch_ddp.stream_words import stream_words  # noqa: E402
+from sparsemean.wire.values import value_name  # noqa: E402
 
 CPU = torch.device("cpu")
 DIMS = (1, 2, 3, 63, 64, 65, 100, 4095, 4096, 4097, 4160, 4161, 8192, 10_000, 123_457)
@@ -65,9 +66,9 @@ def vectors(n: int, dim: int, rounds: int = 4) -> np.ndarray:
 
 
 SCHEMES = {
-    **{f"mean {values}": sm.Scheme(sm.RandK(0.2), values=values) for values in KINDS},
+    **{f"mean {values}": sm.Scheme(sm.RandK(0.2), values=value_name(values)) for values in KINDS},
     "mean eden-1": sm.Scheme(sm.RandK(0.2), values="eden-1"),
-    "identity eden-2.5625": sm.named("identity", values="eden-2.5625"),  # tiles of 4,096, 4,096 and 1,808
+    "identity eden-2.5625": sm.named("identity", values=value_name("eden-2.5625")),  # tiles of 4,096, 4,096 and 1,808
     "odd eden-3": sm.Scheme(sm.RandK(4097), values="eden-3"),  # 2,048 and 2,049
     "few eden-3.5": sm.Scheme(sm.RandK(500), values="eden-3.5"),  # dithered
     "temporal eden-8": sm.Scheme(sm.RandK(0.2), sm.Spatial("avg"), sm.PerNode(), values="eden-8"),

@@ -401,7 +401,7 @@ def refusals(folder: Path) -> dict[str, str]:
     model = wrapped()
     state = State(SCHEMES["temporal"], model)
     other = State(SCHEMES["temporal"], DistributedDataParallel(nn.Linear(60, 60)))
-    found = {}
+    found: dict[str, str] = {}
     for name in sm.names():
         options: dict[str, Any] = {"ratio": 1.0} if name == "rand-k-spatial-opt" else {}
         found[name] = told(partial(State, sm.named(name, k=0.1, **options), model))

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import sparsemean as sm
+from sparsemean._names import SchemeName
 from sparsemean.journal import contents
 from sparsemean.memory import MemoryState
 from sparsemean.memory.table import RowTable
@@ -24,7 +25,7 @@ VECTOR = np.linspace(1.0, 2.0, DIM)
 MEMORY_LESS = ("identity", "rand-k", "rand-k-spatial-adaptive", "top-k", "wangni", "error-feedback-top-k")
 
 
-def run_named(name: str = "rand-k-temporal", **options: Any) -> sm.Run:
+def run_named(name: SchemeName = "rand-k-temporal", **options: Any) -> sm.Run:
     return sm.Run(sm.named(name, k=50, **options), DIM)
 
 
@@ -65,7 +66,7 @@ def options(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, Any]:
     return {} if request.param == "in memory" else {"journal": tmp_path}
 
 
-def server_for(nodes: int, options: dict[str, Any], name: str = "rand-k-temporal", **more: Any) -> sm.Server:
+def server_for(nodes: int, options: dict[str, Any], name: SchemeName = "rand-k-temporal", **more: Any) -> sm.Server:
     run = run_named(name)
     extra = run.payload_bytes * nodes if options and not run.scheme.memory.facts.per_node else 0
     return sm.Server(run, memory_bytes=room_for(run, nodes) + extra, **options, **more)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import sparsemean as sm
+from sparsemean._names import SchemeName
 from sparsemean._types import Doubles
 from sparsemean.evaluation import truth
 from sparsemean.lab.tasks import KMeans, LogisticRegression, PowerIteration, Quadratic, StreamTask, Task
@@ -79,7 +80,7 @@ def test_identity_is_the_exact_mean_to_the_rounding_of_its_values(name: str) -> 
 
 @pytest.mark.parametrize("name", TASKS)
 @pytest.mark.parametrize("scheme", ["rand-k-spatial-avg", "rand-k-temporal", "diana", "top-k"])
-def test_the_same_seed_gives_the_same_trace_bit_for_bit(name: str, scheme: str) -> None:
+def test_the_same_seed_gives_the_same_trace_bit_for_bit(name: SchemeName, scheme: SchemeName) -> None:
     first, again, other = (columns(play(TASKS[name], sm.named(scheme, k=0.3), 5, seed=seed)) for seed in (1, 1, 2))
     for column, values in first.items():
         np.testing.assert_array_equal(values, again[column])
@@ -181,7 +182,7 @@ def test_missing_is_handed_to_the_server() -> None:
     dropped, carried = (columns(play(TASKS["stream"], scheme, 4, missing=way)) for way in ("drop", "carry"))
     np.testing.assert_allclose(carried["mse"], dropped["mse"])  # all nodes come in every round
     with pytest.raises(sm.InvalidInput, match="missing"):
-        play(TASKS["stream"], scheme, 4, missing="guess")
+        play(TASKS["stream"], scheme, 4, missing="guess")  # type: ignore[arg-type]
 
 
 def test_no_rounds_give_an_empty_trace_and_fewer_are_refused() -> None:

@@ -11,6 +11,7 @@ import pytest
 
 import sparsemean as sm
 from sparsemean import sampling
+from sparsemean._names import Missing
 from sparsemean._types import Doubles, Ints
 from sparsemean.evaluation import exact_error
 from sparsemean.memory.base import Arrival, MemorySpec
@@ -137,7 +138,7 @@ SETTINGS += [("one", "drop", 1), ("one", "drop", 4), ("max", "drop", 3)]
 @pytest.mark.parametrize(("blocks", "giant"), [((DIM,), 1e20), ((5, 1, 12), 0.0)])
 @pytest.mark.parametrize(("T", "missing", "forget_after"), SETTINGS)
 def test_estimates_are_those_of_the_slow_twin(
-    T: str, missing: str, forget_after: int | None, blocks: tuple[int, ...], giant: float
+    T: str, missing: Missing, forget_after: int | None, blocks: tuple[int, ...], giant: float
 ) -> None:
     """Nodes come, stay away and are forgotten, weights change and vanish, rounds are skipped.
 
@@ -371,3 +372,34 @@ def test_shrunk_values_are_kept_as_what_they_are_worth():
         off = [np.mean((guess - truth[i]) ** 2) for guess in (memory.expected(str(i), everywhere), x)]
         assert off[0] < 0.75 * off[1]
     assert all(memory.last_heard(str(i), everywhere)[0].all() for i in range(4))
+
+
+def test_faded_values_are_those_from_before_the_round_as_far_as_they_are_worth_it():
+    """Values with as much noise as nodes' own part; then fine ones, of half of the coordinates of all but one node."""
+    rng, dim, one = np.random.default_rng(0), 9000, np.ones(1)
+    everywhere, truth = np.arange(dim), rng.normal(size=(9, dim))
+    spec = MemorySpec(Blocks((dim,)), sm.RandK(dim), np.dtype("<f4"))
+    memory = sm.Hybrid().start(spec)
+    sent = (truth + rng.normal(size=truth.shape)).astype(np.float32)
+    memory.take([Arrival(str(i), one, Payload((Part(everywhere, x),))) for i, x in enumerate(sent)])
+    memory.learn(0, None)
+    memory.settle()
+    _, _, average = memory.last_heard("0", everywhere)
+    halves = [np.sort(rng.permutation(dim)[: dim // 2]) for _ in range(8)]
+    fine = [truth[i, at].astype(np.float32) for i, at in enumerate(halves)]
+    memory.take([Arrival(str(i), one, Payload((Part(halves[i], fine[i]),))) for i in range(8)])
+    memory.begin_anew(1, None, "faded")
+    memory.settle()
+    for i in range(9):
+        heard, last, _ = memory.last_heard(str(i), everywhere)
+        at = halves[i] if i < 8 else np.empty(0, np.int64)
+        old = np.delete(everywhere, at)
+        assert heard.all()
+        np.testing.assert_array_equal(last[at], fine[i] if i < 8 else [])
+        kept = (last[old] - average[old]) / (sent[i, old] - average[old])
+        assert np.median(kept) == pytest.approx(0.5, abs=0.1)
+        off = [np.mean((guess - truth[i, old]) ** 2) for guess in (last[old], sent[i, old], average[old])]
+        assert off[0] < 0.75 * min(off[1:])
+    ones = {str(i): one for i in range(9)}
+    mean = memory.mean(ones)
+    np.testing.assert_allclose(mean, sum(memory.expected(node, everywhere) for node in ones) / 9, atol=1e-6)

@@ -10,6 +10,7 @@ import pytest
 
 import sparsemean as sm
 from sparsemean import sampling
+from sparsemean._names import Missing
 from sparsemean._types import Doubles, Ints
 from sparsemean.evaluation import exact_error
 
@@ -81,7 +82,7 @@ class Twin:
 @pytest.mark.parametrize("blocks", [(DIM,), (5, 1, 12)])
 @pytest.mark.parametrize("missing", ["drop", "carry"])
 @pytest.mark.parametrize("T", ["one", "max"])
-def test_estimates_are_those_of_the_slow_twin(T: str, missing: str, blocks: tuple[int, ...], giant: float) -> None:
+def test_estimates_are_those_of_the_slow_twin(T: str, missing: Missing, blocks: tuple[int, ...], giant: float) -> None:
     """Nodes come, stay away and are forgotten, weights change and vanish, rounds are skipped.
 
     A giant is sent twice; once its coordinate came again, not a digit may be missing.

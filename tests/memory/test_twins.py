@@ -11,6 +11,7 @@ import pytest
 
 import sparsemean as sm
 from sparsemean import sampling
+from sparsemean._names import Missing
 from sparsemean._types import Doubles, Ints
 
 NODES, DIM, K, ROUNDS, SEED = 6, 24, 5, 30, 11
@@ -125,7 +126,7 @@ TEMPORAL = {
         for missing in ("drop", "carry")[: 1 + memory.facts.stands_in]
     ],
 )
-def test_estimates_are_those_of_the_slow_twin(kind: str, T: str, missing: str, blocks: tuple[int, ...]) -> None:
+def test_estimates_are_those_of_the_slow_twin(kind: str, T: str, missing: Missing, blocks: tuple[int, ...]) -> None:
     memory, expectation = TEMPORAL[kind]
     encoder = sm.Difference(sm.RandK(K)) if kind == "offset" else sm.RandK(K)
     decoder = sm.Mean() if T == "one" else sm.Spatial(T)

@@ -25,6 +25,8 @@ def test_at_spread_and_sums_are_the_slow_ones(sizes: tuple[int, ...], random) ->
     values = np.array([random.uniform(-1, 1) for _ in of_coordinate])
     slow = [sum(v for v, b in zip(values, of_coordinate, strict=True) if b == block) for block in range(len(sizes))]
     np.testing.assert_allclose(blocks.sums(values), slow, rtol=0, atol=1e-12)
+    rows = blocks.sums_at(np.arange(blocks.dim), np.stack([values, -values]))
+    np.testing.assert_allclose(rows, np.outer([1.0, -1.0], slow), rtol=0, atol=1e-12)
 
 
 def test_one_block_costs_no_array() -> None:

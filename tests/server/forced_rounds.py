@@ -20,6 +20,7 @@ import pytest
 
 import sparsemean as sm
 from sparsemean import sampling, theory
+from sparsemean._names import Missing
 from sparsemean._types import Doubles
 from sparsemean.evaluation import truth
 from sparsemean.kernels.hands import hands_of
@@ -134,7 +135,7 @@ class Play:
     run: sm.Run
     slotted: list[str]
     others: list[str] = field(default_factory=list)
-    missing: str = "drop"
+    missing: Missing = "drop"
 
     def __post_init__(self) -> None:
         rng = np.random.default_rng(7)

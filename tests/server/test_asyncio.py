@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 
 import sparsemean as sm
+from sparsemean._names import SchemeName
 
 DIM, NODES, ROUNDS, WAIT = 300, 200, 3, 600.0
 NAMES = [f"node-{i}" for i in range(NODES)]
@@ -26,7 +27,7 @@ EXPECTED = (sm.ConflictingPayload, sm.WrongRound, sm.OutOfStep)  # what may come
 Answer = sm.Receipt | BaseException
 
 
-def run_named(scheme: str) -> sm.Run:
+def run_named(scheme: SchemeName) -> sm.Run:
     return sm.Run(sm.named(scheme, k=30), DIM, seed=5)
 
 
@@ -134,7 +135,9 @@ class Traffic:
         ("diana", "round"),
     ],
 )
-def test_estimates_are_those_of_payloads_taken_one_after_the_other(scheme: str, journal: str | None, tmp_path: Path):
+def test_estimates_are_those_of_payloads_taken_one_after_the_other(
+    scheme: SchemeName, journal: str | None, tmp_path: Path
+):
     run, chance = run_named(scheme), random.Random(1)
     options: dict[str, Any] = {} if journal is None else {"journal": tmp_path / "j", "durability": journal}
     plain, clients = sm.Server(run), {node: sm.Client(run, node) for node in NAMES}

@@ -10,6 +10,7 @@ import pytest
 
 import sparsemean as sm
 from sparsemean import codec
+from sparsemean._names import Knowledge
 from sparsemean.sampling import Plan
 from sparsemean.server.local import LocalRounds
 from sparsemean.server.option_control import OptionControl, Why
@@ -46,7 +47,7 @@ def why(server: sm.Server) -> Why:
 class Played:
     """A server of an auto run, its clients, and what came of every round."""
 
-    def __init__(self, vectors: np.ndarray, room: int, node: str = "stateless", **options) -> None:
+    def __init__(self, vectors: np.ndarray, room: int, node: Knowledge = "stateless", **options) -> None:
         self.run = sm.Run(sm.named("auto", bytes=room, node=node), vectors.shape[2], options.pop("seed", 0))
         self.server = sm.Server(self.run, **options)
         self.clients = [sm.Client(self.run, str(i)) for i in range(vectors.shape[1])]
@@ -106,6 +107,19 @@ def test_an_abrupt_change_is_answered_in_the_next_round():
     assert played.errors[15] < 0.1 * whole[0]
     assert played.errors[17] < 2 * whole[0]
     assert played.errors[18] < 4 * whole[0]  # where a new epoch begins with the little that is known
+
+
+@pytest.mark.parametrize("lasting", [True, False], ids=["a part that stays", "a walk"])
+def test_where_a_round_changes_more_than_there_is_nothing_is_remembered(lasting):
+    """Vectors differ from those before by 1.44 times their energy, as the updates of a federated network may."""
+    rng = np.random.default_rng(0)
+    stays = rng.normal(size=(8, 2048))
+    vectors = [stays]
+    for _ in range(7):
+        fresh = rng.normal(size=stays.shape)
+        vectors.append(np.sqrt(0.28) * stays + np.sqrt(0.72) * fresh if lasting else 0.28 * vectors[-1] + 0.96 * fresh)
+    played = Played(np.array(vectors), 64 + 410 + 4)
+    assert played.values == ["eden-1.5625"] * 8  # of all coordinates, so that no epochs are on
 
 
 def followed(scheme: sm.Scheme, rounds: int = 24) -> list[float]:
@@ -217,6 +231,22 @@ def test_a_journal_goes_on_to_the_bit(tmp_path, node):
     for one, other in zip(estimates, whole.estimates, strict=True):
         assert np.array_equal(one.mean, other.mean)
         assert one.error == other.error
+
+
+def test_coarse_values_are_shrunk_where_finer_ones_have_come_since_and_a_journal_knows(tmp_path):
+    """One and a half bits of everything, a share of it with more bits, and then differences, in epochs."""
+    rng, nodes, dim = np.random.default_rng(0), 12, 512
+    vectors = np.sqrt(0.88) * rng.normal(size=(1, dim)) + np.sqrt(0.12) * rng.normal(size=(nodes, dim))
+    run = sm.Run(sm.named("auto", bytes=64 + 96 + 4, node="broadcast"), dim)
+    plain, clients, errors = sm.Server(run), [sm.Client(run, str(i)) for i in range(nodes)], []
+    for _ in range(12):
+        with sm.Server(run, journal=tmp_path / "j") as server:
+            assert server.digest() == plain.digest()
+            for each in (server, plain):
+                estimate = play_round(each, clients, vectors, np.ones(nodes))
+            errors.append(np.sum((estimate.mean - vectors.mean(axis=0)) ** 2))
+    assert "Relative" in why(plain).encoder
+    assert errors[-1] < 5e-3 * errors[0]  # 3e-2 times, if they are kept as they came
 
 
 def test_a_server_killed_when_it_has_just_turned_to_epochs_is_the_same(tmp_path):

@@ -12,6 +12,7 @@ import pytest
 
 import sparsemean as sm
 from sparsemean import codec
+from sparsemean._names import SchemeName
 from sparsemean.payload import Part, Payload
 from sparsemean.sampling import coordinates
 from sparsemean.theory.estimated import LEAST_RATIO
@@ -41,7 +42,7 @@ Choice = Callable[[int, Payload], Payload]
 """What the bad node sends in a round, where it would honestly have sent this."""
 
 
-def run_named(name: str, **options: Any) -> sm.Run:
+def run_named(name: SchemeName, **options: Any) -> sm.Run:
     ratio: dict[str, Any] = {"ratio": 2.5} if name == "rand-k-spatial-opt" else {}
     scheme = sm.named(name, k=K, **ratio, **options)
     return sm.Run(scheme, DIM, seed=11, nodes=list(WEIGHTS) if scheme.encoder.facts.planned else None)
@@ -246,7 +247,7 @@ MIXED_T: dict[str, sm.theory.Weighting | None] = {
 class MixedPlay:
     """Two rounds of nodes with different k; ``bad`` of them sends ``own`` in the second, whatever its k."""
 
-    def __init__(self, name: str, counts: tuple[int, ...], bad: int, seed: int, clip: sm.Clip) -> None:
+    def __init__(self, name: SchemeName, counts: tuple[int, ...], bad: int, seed: int, clip: sm.Clip) -> None:
         ratio: dict[str, Any] = {"ratio": 2.5} if name == "rand-k-spatial-opt" else {}
         self.run = sm.Run(sm.named(name, k=SIZES, **ratio), MIXED_DIM, seed=seed)
         self.choices = [s for s, count in enumerate(counts) for _ in range(count)]

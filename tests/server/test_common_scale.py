@@ -9,6 +9,7 @@ import pytest
 
 import sparsemean as sm
 from sparsemean import codec
+from sparsemean._names import ValueName
 from sparsemean.sampling import Plan
 from sparsemean.server.common_scale import next_scale
 
@@ -16,7 +17,7 @@ DIM, N = 300, 8
 NODES = [f"n{i}" for i in range(N)]
 
 
-def run_of(values: str = "1-bit", k: int = DIM, nodes: list[str] | None = None, **draw: bool) -> sm.Run:
+def run_of(values: ValueName = "1-bit", k: int = DIM, nodes: list[str] | None = None, **draw: bool) -> sm.Run:
     return sm.Run(sm.Scheme(sm.RandK(k, draw=sm.Balanced(**draw)), values=values), DIM, seed=5, nodes=nodes)
 
 

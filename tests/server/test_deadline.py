@@ -13,12 +13,13 @@ import numpy as np
 import pytest
 
 import sparsemean as sm
+from sparsemean._names import SchemeName
 
 DIM = 12
 LONG = 60.0  # seconds nobody waits for in a test that passes
 
 
-def run_named(name: str = "rand-k-temporal") -> sm.Run:
+def run_named(name: SchemeName = "rand-k-temporal") -> sm.Run:
     scheme = sm.named(name, k=4)
     return sm.Run(scheme, DIM, nodes=["a", "b"] if scheme.encoder.facts.planned else None)
 

@@ -11,6 +11,7 @@ import pytest
 
 import sparsemean as sm
 from sparsemean import codec
+from sparsemean._names import ValueName
 from sparsemean._types import Doubles
 from sparsemean.evaluation import exact_error
 from sparsemean.kernels.sample import Sample, drawn
@@ -70,7 +71,7 @@ def later_error(server: sm.Server, clients: Sequence[sm.Client], x: Doubles, w: 
     ],
 )
 def test_it_is_unbiased_and_states_its_error_whatever_the_past_was(
-    k: Any, memory: sm.Memory, values: str, weights: Any
+    k: Any, memory: sm.Memory, values: ValueName, weights: Any
 ) -> None:
     """Vectors follow what was estimated before, so that they depend on the past; rounds 2 to 4 of an epoch."""
     draw, sizes = sm.Epochs(ratio=2.5, restart=False), k if isinstance(k, tuple) else (k,)

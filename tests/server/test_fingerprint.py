@@ -150,8 +150,8 @@ def test_no_change_of_a_server_goes_unseen(name, batch_bytes):
                 change()
                 assert server.digest() != before, f"{path} can change unseen"
                 undo()
-                assert server.digest() == before, f"{path} does not return"
                 seen += 1
+            assert server.digest() == before, f"{attribute} does not return"
     assert seen > 80
 
 

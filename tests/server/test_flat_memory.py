@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import sparsemean as sm
+from sparsemean._names import SchemeName, ValueName
 
 DIM, K = 500_000, 5_000  # long enough that powers are kept at one tile in eight; draws of more than 4,096 are not kept
 BATCH = 1 << 20
@@ -18,7 +19,7 @@ A_NODE = 1_500  # bytes that are remembered of each node of a round: its name, r
 
 
 @cache
-def peak(scheme: str, values: str, nodes: int) -> int:
+def peak(scheme: SchemeName, values: ValueName, nodes: int) -> int:
     """Bytes at the worst moment of a round whose payloads come one by one, as tracemalloc sees them.
 
     That is all that Python and NumPy allocate. A first round in advance loads and compiles.

@@ -24,6 +24,8 @@ import numpy as np
 import pytest
 
 import sparsemean as sm
+from sparsemean._names import SchemeName
+from sparsemean.schemes import scheme_name
 
 DIM, ROUNDS, NAMES = 64, 20, 200
 SCHEMES = ("rand-k-spatial-avg", "diana")  # other memories in rows are in tests/journal/test_limits.py
@@ -56,7 +58,7 @@ class Flood:
                 yield error
 
 
-def run_named(scheme: str) -> sm.Run:
+def run_named(scheme: SchemeName) -> sm.Run:
     return sm.Run(sm.named(scheme, k=6), DIM, seed=3)
 
 
@@ -110,7 +112,7 @@ def play(run: sm.Run, floods: list[Flood], names: int) -> list[int]:
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_new_names_without_end_fill_neither_memory_nor_disk(
-    scheme: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    scheme: SchemeName, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.CRITICAL, "sparsemean")  # or pytest keeps what is logged
     run, room, folder = run_named(scheme), 3 * NAMES // 4, tmp_path / "j"
@@ -146,7 +148,7 @@ def assert_comes_back_as_new(server: sm.Server, node: str) -> None:
     np.testing.assert_allclose(server.close_round().mean, fresh.close_round().mean, rtol=0, atol=1e-9)
 
 
-def full_size(scheme: str, names: int, rounds: int = ROUNDS) -> None:
+def full_size(scheme: SchemeName, names: int, rounds: int = ROUNDS) -> None:
     """Print what each round takes: seconds of the processor, the memory of the process, and the size of the folder."""
     run, room = run_named(scheme), 3 * names // 4
     for journal in (False, True):
@@ -176,4 +178,4 @@ def full_size(scheme: str, names: int, rounds: int = ROUNDS) -> None:
 
 if __name__ == "__main__":
     logging.disable(logging.WARNING)  # that nodes were forgotten
-    full_size(sys.argv[1], int(sys.argv[2]))
+    full_size(scheme_name(sys.argv[1]), int(sys.argv[2]))

@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 
 import sparsemean as sm
+from sparsemean._names import ValueName
 from sparsemean.checks import check_scheme
 from sparsemean.encoders import Encoder
 from sparsemean.server.reports import RoundReport
 from sparsemean.simulation import play_round
+from sparsemean.wire.values import value_name
 from sparsemean.wire.values.modulo import steps_of_spread
 
 DIM, N = 600, 6
@@ -20,7 +22,7 @@ NODES = [str(i) for i in range(N)]
 REST = np.random.default_rng(99).normal(size=(N, DIM))
 
 
-def run_of(values: str = "modulo-3", encoder: Encoder | None = None, **options: Any) -> sm.Run:
+def run_of(values: ValueName = "modulo-3", encoder: Encoder | None = None, **options: Any) -> sm.Run:
     scheme = sm.Scheme(encoder or sm.Identity(), memory=sm.Hybrid(), values=values)
     return sm.Run(scheme, DIM, seed=5, **options)
 
@@ -63,7 +65,7 @@ def test_the_stated_error_is_the_measured_one(encoder):
 def test_no_round_is_worse_than_with_eden_values(options, bits):
     """At most 1.5 times, as single rounds of 600 values vary; and better on the whole."""
     vectors = drifting(14, **options)
-    ours, theirs = (sm.simulate(run_of(f"{values}-{bits}"), vectors) for values in ("modulo", "eden"))
+    ours, theirs = (sm.simulate(run_of(value_name(f"{values}-{bits}")), vectors) for values in ("modulo", "eden"))
     ratios = [error(a, x) / error(b, x) for a, b, x in zip(ours, theirs, vectors, strict=True)]
     assert max(ratios) < 1.5
     assert np.exp(np.mean(np.log(ratios))) < 0.8

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import sparsemean as sm
 from sparsemean import codec
+from sparsemean._names import SchemeName
 from sparsemean._types import Doubles
 from sparsemean.kernels.sample import drawn
 from sparsemean.sampling import MAX_SLOTS, Plan, balanced_sample_of, sample_of
@@ -296,7 +297,7 @@ def test_threads_that_ask_and_send_at_once_share_the_slots_out() -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in sm.names() if not ("balanced" in name or "epochs" in name)])
-def test_schemes_that_need_no_plan_give_an_empty_one_and_take_it(name: str) -> None:
+def test_schemes_that_need_no_plan_give_an_empty_one_and_take_it(name: SchemeName) -> None:
     ratio: dict[str, Any] = {"ratio": 2.0} if name.endswith("-opt") else {}
     run = sm.Run(sm.named(name, k=K, **ratio), DIM)
     server = sm.Server(run)

@@ -9,6 +9,7 @@ import pytest
 
 import sparsemean as sm
 from sparsemean import codec
+from sparsemean._names import SchemeName
 from sparsemean.evaluation import exact_error
 from sparsemean.sampling import Plan
 from sparsemean.simulation import play_round
@@ -125,7 +126,7 @@ def test_it_is_unbiased_with_the_error_of_the_formula(weighting: str, trials: in
 
 
 @pytest.mark.parametrize("name", ["rand-k-spatial-adaptive-unbiased", "rand-k-balanced"])
-def test_sizes_in_proportion_to_weights_cost_no_more_than_equal_weights(name: str) -> None:
+def test_sizes_in_proportion_to_weights_cost_no_more_than_equal_weights(name: SchemeName) -> None:
     """Lognormal weights of σ = 1, as many bytes: at most 1.1 × the error of Opt with equal weights."""
     n, dim, share, similar = 30, 4000, 0.2, 0.99
     rng = np.random.default_rng(0)

@@ -10,6 +10,7 @@ import pytest
 
 import sparsemean as sm
 from sparsemean import codec
+from sparsemean._names import ValueName
 from sparsemean.checks import check_scheme
 from sparsemean.encoders import Encoder
 from sparsemean.payload import Part, Payload
@@ -21,7 +22,7 @@ NODES = [f"n{i}" for i in range(N)]
 REST = np.random.default_rng(99).normal(size=(N, DIM))
 
 
-def run_of(encoder: Encoder | None = None, values: str = "float32", **options: Any) -> sm.Run:
+def run_of(encoder: Encoder | None = None, values: ValueName = "float32", **options: Any) -> sm.Run:
     remembered = sm.Remembered(encoder or sm.Identity(), **options)
     return sm.Run(sm.Scheme(remembered, memory=sm.Hybrid(), values=values), DIM, seed=5)
 

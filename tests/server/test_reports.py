@@ -16,13 +16,14 @@ from tensorboardX import SummaryWriter
 from tensorboardX.proto.event_pb2 import Event
 
 import sparsemean as sm
+from sparsemean._names import SchemeName
 
 DIM = 30
 RNG = np.random.default_rng(1)
 VECTORS = {node: RNG.normal(size=DIM) + 1.0 for node in "abcd"}
 
 
-def run_named(name: str = "rand-k-spatial-avg") -> sm.Run:
+def run_named(name: SchemeName = "rand-k-spatial-avg") -> sm.Run:
     return sm.Run(sm.named(name, k=10), DIM)
 
 

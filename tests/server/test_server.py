@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import sparsemean as sm
+from sparsemean._names import SchemeName, ValueName
 from sparsemean.encoders import Stateful
 from sparsemean.sampling import coordinates
 
@@ -26,7 +27,7 @@ DIM = 10
 VECTORS = np.random.default_rng(1).normal(size=(6, DIM)) + 1.0
 
 
-def run_named(name: str, dim: int = DIM, k: int | float = 4, seed: int = 3, **options: Any) -> sm.Run:
+def run_named(name: SchemeName, dim: int = DIM, k: int | float = 4, seed: int = 3, **options: Any) -> sm.Run:
     ratio: dict[str, Any] = {"ratio": 1.5} if name == "rand-k-spatial-opt" else {}
     scheme = sm.named(name, k=k, **ratio, **options)
     return sm.Run(scheme, dim, seed, nodes=["a", "b"] if scheme.encoder.facts.planned else None)
@@ -108,8 +109,9 @@ def refusals(run: sm.Run, clients: dict[str, sm.Client]) -> dict[str, tuple[str,
     good = clients["a"].encode(VECTORS[0] + 5, 2)
     scheme, seed, dim, nodes = run.scheme, run.seed, run.dim, run.nodes or None
     other_k = sm.Run(sm.Scheme(sm.RandK(3), memory=None), dim, seed)
+    values: ValueName = "float64" if scheme.values == "float32" else "float32"
     other_values = sm.Run(
-        sm.Scheme(scheme.encoder, scheme.decoder, scheme.memory, {"float32": "float64"}.get(scheme.values, "float32")),
+        sm.Scheme(scheme.encoder, scheme.decoder, scheme.memory, values),
         dim,
         seed,
         nodes=nodes,

@@ -15,7 +15,7 @@ from sparsemean.errors import InvalidInput, MalformedPayload, NonFiniteValues, P
 from sparsemean.kernels import compiled_eden  # noqa: F401  loaded, so that small calls are compiled ones
 from sparsemean.sampling import Key
 from sparsemean.wire.reader import Reader
-from sparsemean.wire.values import EDEN, value_kind
+from sparsemean.wire.values import EDEN, value_kind, value_name
 from sparsemean.wire.values.eden import LARGEST_VALUE, Eden
 
 KEY = Key(7, 3, "station-12")
@@ -40,9 +40,8 @@ def round_trip(name: str, values: np.ndarray, key: Key = KEY) -> tuple[np.ndarra
 
 def test_there_is_a_kind_for_every_sixteenth_of_a_bit():
     assert len(EDEN) == 113
-    assert {name: EDEN[name].code for name in ("eden-1", "eden-1.5", "eden-2.0625", "eden-3", "eden-8")} == {
-        "eden-1": 16, "eden-1.5": 24, "eden-2.0625": 33, "eden-3": 48, "eden-8": 128,
-    }  # fmt: skip
+    codes = {"eden-1": 16, "eden-1.5": 24, "eden-2.0625": 33, "eden-3": 48, "eden-8": 128}
+    assert {name: EDEN[value_name(name)].code for name in codes} == codes
     assert all(kind.name == name and value_kind(name) is kind for name, kind in EDEN.items())
 
 

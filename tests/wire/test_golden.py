@@ -25,17 +25,20 @@ from sparsemean.kernels.sample import drawn
 from sparsemean.sampling import Key, Plan, balanced_sample_of
 from sparsemean.sampling import coordinates as sample
 from sparsemean.wire import frame
+from sparsemean.wire.secret import Secret
 from sparsemean.wire.values import value_kind
 
 FOLDER = Path(__file__).parent.parent / "golden" / "wire"
-VERSION = {path.stem: int(path.parent.name[1:]) for path in sorted(FOLDER.glob("v*/*.bin"))}
-NAMES = sorted(VERSION)
+FOLDERS = {path.stem: path.parent for path in sorted(FOLDER.glob("*/*.bin"))}
+NAMES = sorted(FOLDERS)
+VERSION = {name: int(path.name[1:]) for name, path in FOLDERS.items() if path.name != "compact"}
+COMPACT = sorted(set(NAMES) - set(VERSION))
 PEERS = ("terngrad", "natural", "qsgd-2", "qsgd-5", "rotated-1", "rotated-3")
 FEW_BITS = ("float16", "bfloat16", "int8", "int4", "2-bit", "1-bit")
 
 
 def stored(name: str) -> tuple[bytes, dict[str, Any], sm.Run]:
-    folder = FOLDER / f"v{VERSION[name]}"
+    folder = FOLDERS[name]
     story = json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
     return (folder / f"{name}.bin").read_bytes(), story, sm.Run.from_json(json.dumps(story["run"]))
 
@@ -44,6 +47,16 @@ def plan_in(run: sm.Run, story: dict[str, Any]) -> Plan | None:
     if not run.planned:
         return None
     return replace(run.listed_plan(story["node"], story["round"]), scale=story.get("scale"))
+
+
+def known_in(run: sm.Run, story: dict[str, Any]) -> codec.Known:
+    """What a receiver knows of the frame."""
+    plan = plan_in(run, story)
+    return codec.Known(story["round"], () if plan is None else (plan,), story.get("basis", 0), Secret(secret_in(story)))
+
+
+def secret_in(story: dict[str, Any]) -> bytes | None:
+    return bytes.fromhex(story["secret"]) if "secret" in story else None
 
 
 def test_every_named_scheme_has_a_golden_frame():
@@ -58,14 +71,14 @@ def test_every_named_scheme_has_a_golden_frame():
     others |= {f"{name}-{kind}" for name in ("chunked-top-k", "sign") for kind in ("float64", "2-bit")}
     others |= {*few_bits, "rand-k-shared-int8", "top-k-int4", "induced-int8", "diana-int8"}
     assert {*sm.names(), *others} <= set(NAMES), "run scripts/make_golden_frames.py for the new ones"
-    assert sorted(path.stem for path in FOLDER.glob("v*/*.json")) == NAMES
+    assert sorted(path.stem for path in FOLDER.glob("*/*.json")) == NAMES
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_it_decodes_to_the_stored_vector(name):
     blob, story, run = stored(name)
-    header, body = codec.open_frame(run, story["node"], blob)
-    plan = plan_in(run, story)
+    known, plan = known_in(run, story), plan_in(run, story)
+    header, body = codec.open_frame(run, story["node"], blob, known)
     payload = codec.read_payload(run, story["node"], header, body, plan)
     assert header.round == story["round"]
     if "expected" in story:
@@ -79,13 +92,15 @@ def test_it_decodes_to_the_stored_vector(name):
         assert payload is not None
         assert payload.dense(run.dim).tolist() == story["decoded"]
         if value_kind(run.scheme.values).exact:
-            assert codec.pack(run, story["node"], header.round, payload, header.basis, plan) == blob
+            again = codec.pack(run, story["node"], header.round, payload, header.basis, plan, secret=known.secret)
+            assert again == blob
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_server_takes_it_and_encoding_today_gives_the_same_bytes(name):
     blob, story, run = stored(name)
-    client = sm.Client(run, story["node"])
+    secret = secret_in(story)
+    client = sm.Client(run, story["node"], secret=secret)
     if "scale" in story:  # which a server learns, and cannot be told
         plan = plan_in(run, story)
         assert plan is not None
@@ -97,27 +112,29 @@ def test_a_server_takes_it_and_encoding_today_gives_the_same_bytes(name):
         sketch = codec.pack_sketch(run, story["node"], story["round"], near.__getitem__)
         assert client.encode(story["vectors"][-1], story["round"], sketch=sketch) == blob
         return
-    server = sm.Server(run, round=story["round"] - len(story["vectors"]) + 1)
+    secrets = None if secret is None else {story["node"]: secret}
+    server = sm.Server(run, round=story["round"] - len(story["vectors"]) + 1, secrets=secrets)
     for vector in story["vectors"]:
         today = client.encode(vector, server.round)
         client.delivered(server.accept(story["node"], today))
         server.skip_round()
     assert today == blob
     assert server.round == story["round"] + 1
+    receipt_is_of = blob[:64] if name in VERSION else blob
     assert server.accept(story["node"], blob) == sm.Receipt(
-        story["node"], story["round"], hashlib.blake2b(blob[:64], digest_size=16).hexdigest()
+        story["node"], story["round"], hashlib.blake2b(receipt_is_of, digest_size=16).hexdigest()
     )
 
 
 def test_the_frames_are_all_there_is_to_try():
-    kinds = {(blob[5], blob[6], blob[7], blob[64:65] != b"") for blob, *_ in map(stored, NAMES)}
+    kinds = {(blob[5], blob[6], blob[7], blob[64:65] != b"") for blob, *_ in map(stored, VERSION)}
     assert {(0, 1, 1, True), (0, 2, 1, True), (0, 1, 2, True), (1, 1, 0, False)} <= kinds
     modes = {name: stored(name)[0][65] for name in ("top-k", "top-k-bitmap")}
     assert modes == {"top-k": 0, "top-k-bitmap": 1}
-    bases = {name: struct.unpack_from("<I", stored(name)[0], 56)[0] for name in NAMES}
+    bases = {name: struct.unpack_from("<I", stored(name)[0], 56)[0] for name in VERSION}
     in_step = {"diana", "diana-int8", "diana-balanced", "lag", "lag-unchanged", "remembered-eden-1.5"}
     assert {name for name, basis in bases.items() if basis} == in_step
-    assert {stored(name)[0][6] for name in NAMES} == {*range(1, 12), 16, 24, 36, 56, 128, 130, 133, 145, 147, 163}
+    assert {stored(name)[0][6] for name in VERSION} == {*range(1, 12), 16, 24, 36, 56, 128, 130, 133, 145, 147, 163}
 
 
 # --- A reader written from docs/wire.md alone, without the library: the document is enough.
@@ -395,25 +412,47 @@ READ_BY_THE_DOCUMENT = (
     "rand-k-",
     "rand-k.",
     "induced-int8",
+    "compact-rand-k",
+    "compact-wangni",
+    "compact-lag",
 )
+
+
+def stood_for(compact: bytes, story: dict[str, Any], version: int, digests: bytes, field: bytes) -> bytes:
+    """The full frame that a compact one stands for, by the document."""
+    scheme, t = story["run"]["scheme"], int(story["run"]["frame"].removeprefix("compact").removeprefix("-") or 4)
+    checked = scheme["encoder"]["type"] in ("Difference", "Lazy", "Remembered", "Relative")
+    lead, tag, body = compact[0], compact[1 : 1 + t], compact[1 + t + checked :]
+    code = {"float32": 1, "float64": 2, "int8": 5, "int4": 6}[scheme["values"]]
+    kind, basis = lead >> 7, story["basis"]
+    assert (lead % 64, lead >> 6 & 1) == (story["round"] % 64, basis > 0)
+
+    def start(basis: int) -> bytes:
+        parts = struct.pack("<4B", version, kind, code, 0 if kind else 1)
+        return b"SPMN" + parts + digests + struct.pack("<Q8sQI", story["round"], field, len(body), basis)
+
+    key = bytes.fromhex(story.get("secret", ""))
+    assert hashlib.blake2s(start(basis) + body, key=key).digest()[:t] == tag
+    if checked:
+        check, without = compact[1 + t], hashlib.blake2s(start(0) + body, key=key).digest()
+        assert (check % 16, check // 16) == (zlib.crc32(compact[: 1 + t] + body) % 16, without[-1] // 16)
+    return start(basis) + struct.pack("<I", zlib.crc32(start(basis) + body)) + body
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if f"{name}.".startswith(READ_BY_THE_DOCUMENT)])
 def test_a_reader_written_from_the_document_decodes_it(name):
     blob, story, _ = stored(name)
     encoder = story["run"]["scheme"]["encoder"]
-    written = VERSION[name]
+    written = VERSION.get(name, 2 if "nodes" in story["run"] else 1)
     canonical = {"frame": written, "sampling": 1, "encoder": encoder, "values": story["run"]["scheme"]["values"]}
     scheme = hashlib.blake2b(json.dumps(canonical, sort_keys=True, separators=(",", ":")).encode(), digest_size=8)
-    rest = {"scheme": scheme.hexdigest(), **{key: story["run"][key] for key in ("dim", "blocks", "seed")}}
+    told = story["run"].keys() & {"dim", "blocks", "seed", "frame"}
+    rest = {"scheme": scheme.hexdigest(), **{key: story["run"][key] for key in told}}
     run = hashlib.blake2b(json.dumps(rest, sort_keys=True, separators=(",", ":")).encode(), digest_size=8)
     node = hashlib.blake2b(story["node"].encode(), digest_size=8)
-    magic, version, kind, code, parts, *digests, round, field, length, _, crc = struct.unpack_from(
-        "<4s4B8s8s8sQ8sQII", blob
-    )
-    dim, nodes, slots = story["run"]["dim"], story["run"].get("nodes", []), 0
+    dim, nodes, slots, round = story["run"]["dim"], story["run"].get("nodes", []), 0, story["round"]
     if written == 1:
-        assert field == struct.pack("<Q", dim)
+        wanted = struct.pack("<Q", dim)
     else:
         slot, slots = (nodes.index(story["node"]), len(nodes)) if story["node"] in nodes else (2**32 - 1, 0)
         terms = struct.pack("<BII", 1, slot, slots)
@@ -423,7 +462,13 @@ def test_a_reader_written_from_the_document_decodes_it(name):
             terms = struct.pack("<BIIQH", 2, slot, slots, round, 0)
         bound_to = run.digest() + node.digest() + struct.pack("<Q", round)
         tag = hashlib.blake2b(b"sparsemean plan" + bound_to + terms, digest_size=4).digest()
-        assert field == struct.pack("<I", slot) + tag
+        wanted = struct.pack("<I", slot) + tag
+    if name in COMPACT:
+        blob = stood_for(blob, story, written, scheme.digest() + run.digest() + node.digest(), wanted)
+    magic, version, kind, code, parts, *digests, said, field, length, _, crc = struct.unpack_from(
+        "<4s4B8s8s8sQ8sQII", blob
+    )
+    assert field == wanted
     if story["decoded"] is None:
         assert (magic, version, kind, parts, length) == (b"SPMN", 1, 1, 0, 0)
         return
@@ -433,7 +478,7 @@ def test_a_reader_written_from_the_document_decodes_it(name):
     whole = [encoder] if encoder["type"] != "Induced" else [encoder["biased"], encoder["unbiased"]]
     assert (magic, version, kind, parts) == (b"SPMN", written, 0, len(whole))
     assert digests == [scheme.digest(), run.digest(), node.digest()]
-    assert (round, length) == (story["round"], len(blob) - 64)
+    assert (said, length) == (round, len(blob) - 64)
     assert crc == zlib.crc32(blob[:60] + blob[64:])
     for part, one in enumerate(whole):
         scale, dither = 1.0, Dither(story["run"]["seed"], round, story["node"], part)
@@ -479,7 +524,7 @@ def test_the_tag_of_a_state_is_the_checksum_of_what_led_to_it():
 
 def test_the_example_in_the_document_is_the_golden_frame():
     document = (Path(__file__).parents[2] / "docs" / "wire.md").read_text(encoding="utf-8")
-    for name, start in (("wangni", 0), ("rand-k-int4", 64)):
+    for name, start in (("wangni", 0), ("rand-k-int4", 64), ("compact-rand-k-int4", 0)):
         example = document.split(f"<!-- {name}.bin -->")[1].split("```")[1].removeprefix("text")
         assert (
             bytes.fromhex("".join(line.split("|")[0][5:] for line in example.splitlines())) == stored(name)[0][start:]
@@ -503,3 +548,4 @@ def test_the_table_in_the_document_is_the_golden_frame():
 def test_the_version_of_the_folder_is_the_version_of_the_frame():
     assert set(VERSION.values()) == set(frame.VERSIONS)
     assert all(stored(name)[0][4] == version for name, version in VERSION.items())
+    assert all(stored(name)[2].compact is not None for name in COMPACT)

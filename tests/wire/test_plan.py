@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import sparsemean as sm
 from sparsemean import codec
+from sparsemean._names import ValueName
 from sparsemean.kernels.tiled import Tiled
 from sparsemean.sampling import MAX_SLOTS, Plan
 from sparsemean.wire import plan as wire_plan
@@ -226,7 +227,7 @@ def test_an_epoch_that_cannot_be_is_not_made(wrong: Callable[[], object]) -> Non
 
 @pytest.mark.parametrize("values", ["float64", "float32", "int8", "1-bit", "bfloat16"])
 @pytest.mark.parametrize("k", [1, 2, 300])
-def test_values_of_both_classes_travel_as_one_part_and_come_back_as_two(values: str, k: int) -> None:
+def test_values_of_both_classes_travel_as_one_part_and_come_back_as_two(values: ValueName, k: int) -> None:
     dim = 700
     run = sm.Run(sm.Scheme(sm.RandK(k, draw=sm.Epochs()), values=values), dim, seed=5)
     x = np.random.default_rng(0).normal(size=dim)

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from sparsemean import codec
 from sparsemean._types import Floats
 from sparsemean.client.saved_state import packed, unpacked
-from sparsemean.codec import next_basis
+from sparsemean.codec import Known, next_basis
 from sparsemean.encoders import Encoder, State, Stateful
 from sparsemean.encoders.relative import REFERENCE
 from sparsemean.errors import InvalidInput, OutOfStep, PayloadError
@@ -22,8 +22,9 @@ from sparsemean.payload import Payload
 from sparsemean.results import Receipt
 from sparsemean.run import Run
 from sparsemean.sampling import Plan
-from sparsemean.wire.frame import frame_digest
+from sparsemean.schemes import outline, shortened
 from sparsemean.wire.plan import MOST_BYTES
+from sparsemean.wire.secret import Secret
 
 HEADER_MOST = 16 + 1 + LONGEST_NAME  # digest of the run, name of the node
 LAST_MOST = 19 + 1 + 32  # round, digest of the vector
@@ -38,6 +39,7 @@ class _Sent:
     blob: bytes
     state: State
     plan: Plan | None
+    basis: int
 
 
 class Client:
@@ -52,6 +54,9 @@ class Client:
     encoder : Encoder, optional
         Which of the run's encoders this node uses, where the scheme has a ``OneOf``; by default the first. The draw,
         which all have in common, may be left out.
+    secret : bytes, optional
+        16 to 32 bytes that the server knows of this node too (``Server(…, secrets=…)``): compact frames then prove
+        who made them. It is not in what ``save`` returns.
 
     >>> from sparsemean.schemes import named
     >>> client = Client(Run(named("rand-k", k=2), dim=5, seed=7), "station-12")
@@ -59,11 +64,19 @@ class Client:
     72
     """
 
-    def __init__(self, run: Run, node: str, encoder: Encoder | None = None) -> None:
+    def __init__(self, run: Run, node: str, encoder: Encoder | None = None, secret: bytes | None = None) -> None:
         self.run = run
         self.node = node_name(node)
+        self._secret = Secret(secret)
+        if secret is not None:
+            codec.check_authenticates(run)
         self.choice = 0 if encoder is None else run.choice(encoder)
         self.reset()
+
+    def __repr__(self) -> str:
+        """The node, its scheme, and what waits for a receipt; not the seed."""
+        waiting = "" if self._waiting is None else f"; round {self._waiting.round} waits for its receipt"
+        return f"<Client {shortened(repr(self.node))}: {outline(self.run.scheme)}, dim {self.run.dim}{waiting}>"
 
     @property
     def encoder(self) -> Encoder:
@@ -123,15 +136,16 @@ class Client:
             )
         basis = self._basis if self.run.in_step else 0
         blob = self._pack(encoder.encode(checked, key, self._state), round, terms, basis)
-        header, body = codec.open_frame(self.run, self.node, blob)
+        known = Known(round, () if terms is None else (terms,), basis, self._secret)
+        header, body = codec.open_frame(self.run, self.node, blob, known)
         as_decoded = codec.read_payload(self.run, self.node, header, body, terms)
-        self._waiting = _Sent(round, digest, blob, encoder.advance(checked, as_decoded, self._state), terms)
+        self._waiting = _Sent(round, digest, blob, encoder.advance(checked, as_decoded, self._state), terms, basis)
         return blob
 
     def _reference(self, reference: npt.ArrayLike) -> Floats:
         if not self.run.relative:
             raise InvalidInput(
-                f"{self.encoder!r} sends vectors as they are; encode without reference=, or use "
+                f"{self.encoder!r} sends no differences to a reference; encode without reference=, or use "
                 + ('node="broadcast"' if self.run.auto else "Relative")
             )
         try:
@@ -162,9 +176,10 @@ class Client:
             raise InvalidInput(f"delivered() takes the Receipt that server.accept returned, not {receipt!r:.100}")
         if not self.run.scheme.node_state:
             return
-        if self._delivered is not None and receipt.digest == frame_digest(self._delivered.blob):
+        if self._delivered is not None and receipt.digest == codec.frame_digest(self.run, self._delivered.blob):
             return
-        if self._waiting is None or (receipt.node, receipt.digest) != (self.node, frame_digest(self._waiting.blob)):
+        waiting = None if self._waiting is None else codec.frame_digest(self.run, self._waiting.blob)
+        if self._waiting is None or (receipt.node, receipt.digest) != (self.node, waiting):
             raise OutOfStep(
                 f"the receipt is not for the payload {self.node!r} encoded last; encode that round again, or reset()"
             )
@@ -177,7 +192,7 @@ class Client:
     ) -> bytes:
         if payload is not None:
             payload = replace(payload, choice=self.choice)
-        return codec.pack(self.run, self.node, round, payload, basis, plan, sketch)
+        return codec.pack(self.run, self.node, round, payload, basis, plan, sketch, self._secret)
 
     def save(self) -> bytes:
         """All state as bytes, for ``restore``; a payload that waits for its receipt is encoded anew instead."""
@@ -194,6 +209,7 @@ class Client:
                 "last": np.frombuffer(text.encode(), np.uint8),
                 "blob": np.frombuffer(b"" if last is None else last.blob, np.uint8),
                 **({"plan": np.frombuffer(plan, np.uint8)} if self.run.planned else {}),
+                **self._before(0 if last is None else last.basis),
                 **{f"state_{name}": array for name, array in self._state.items()},
             }
         )
@@ -201,18 +217,23 @@ class Client:
     def _header(self) -> bytes:
         return f"{self.run.digest} {self.node}".encode()
 
+    def _before(self, basis: int) -> dict[str, npt.NDArray[Any]]:
+        """The basis of the payload delivered last, which a compact frame does not say."""
+        return {} if self.run.compact is None else {"before": np.array(basis, np.uint32)}
+
     @staticmethod
-    def restore(run: Run, node: str, saved: bytes) -> Client:
+    def restore(run: Run, node: str, saved: bytes, secret: bytes | None = None) -> Client:
         """The client that ``save`` wrote, in the same run and for the same node.
 
         The bytes may come from anywhere: what ``save`` cannot have written is refused with ``InvalidInput``, and sizes
         are checked against those of this run before anything is allocated.
         """
-        client = Client(run, node)
+        client = Client(run, node, secret=secret)
         header = client._header()
         like: dict[str, npt.NDArray[Any]] = {
             "choice": np.array(0, np.uint8),
             "basis": np.array(0, np.uint32),
+            **client._before(0),
             **{f"state_{name}": array for name, array in client._state.items()},
         }
         try:
@@ -230,11 +251,12 @@ class Client:
             raise InvalidInput("this is not a state written by Client.save: it holds NaN or infinity; start afresh")
         client._state, client._basis, client.choice = state, int(found["basis"]), choice
         plan = found["plan"].tobytes() if run.planned else b""
-        client._delivered = client._last(found["last"].tobytes(), found["blob"].tobytes(), plan)
+        before = int(found["before"]) if "before" in found else 0
+        client._delivered = client._last(found["last"].tobytes(), found["blob"].tobytes(), plan, before)
         return client
 
-    def _last(self, text: bytes, blob: bytes, plan: bytes) -> _Sent | None:
-        """The payload delivered last from what ``save`` wrote: round and digest of the vector; the bytes; the plan."""
+    def _last(self, text: bytes, blob: bytes, plan: bytes, before: int) -> _Sent | None:
+        """The payload delivered last from what ``save`` wrote: round and digest of the vector; bytes; plan; basis."""
         damaged = "this is not a state written by Client.save: what it says of the payload delivered last is wrong"
         if not (text or blob or self._basis):
             return None
@@ -243,14 +265,16 @@ class Client:
         told = re.fullmatch(rb"(0|[1-9][0-9]{0,18}) ([0-9a-f]{32})", text)
         if told is None or not self._basis:
             raise InvalidInput(f"{damaged}; start afresh")
+        round = int(told[1])
         try:
-            header, body = codec.open_frame(self.run, self.node, blob)
-            terms = codec.unpack_plan(self.run, self.node, header.round, plan) if self.run.planned else None
+            terms = codec.unpack_plan(self.run, self.node, round, plan) if self.run.planned else None
+            known = Known(round, () if terms is None else (terms,), before, self._secret)
+            header, body = codec.open_frame(self.run, self.node, blob, known)
             if terms is not None:
                 codec.followed_plan(self.run, self.node, header, [terms])
             codec.read_payload(self.run, self.node, header, body, terms)
         except (PayloadError, InvalidInput) as error:
             raise InvalidInput(f"{damaged}: {error}") from None
-        if header.round != int(told[1]):
-            raise InvalidInput(f"{damaged}: round {int(told[1])}, but its payload is of round {header.round}")
-        return _Sent(header.round, told[2].decode(), blob, self._state, terms)
+        if header.round != round:
+            raise InvalidInput(f"{damaged}: round {round}, but its payload is of round {header.round}")
+        return _Sent(round, told[2].decode(), blob, self._state, terms, header.basis)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, cast, get_args
 
+from sparsemean._names import Knowledge, ValueName
 from sparsemean._types import Floats
 from sparsemean.encoders.base import Encoder, EncoderFacts, State
 from sparsemean.encoders.rand_k import RandK
@@ -24,7 +25,7 @@ from sparsemean.wire.values import value_kind
 SIXTEENTHS = 16
 BITS = (1, 1.5, 2, 2.5, 3, 4, 5, 6, 8)
 """Of values that are rotated. They double from 1 to 8 in steps that lose little: see docs/auto.md."""
-NODES = ("stateless", "broadcast", "stateful")
+NODES = get_args(Knowledge)
 
 
 class Option(NamedTuple):
@@ -39,7 +40,7 @@ class Option(NamedTuple):
     """
 
     encoder: Encoder
-    values: str
+    values: ValueName
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,7 @@ class Auto(Encoder):
 
     k: Size | None = None
     bytes: int | None = None
-    node: str = "stateless"
+    node: Knowledge = "stateless"
 
     def __post_init__(self) -> None:
         if (self.k is None) == (self.bytes is None):
@@ -129,7 +130,7 @@ def _first(options: list[Option], dim: int) -> Option:
     return max(options, key=lambda each: (each.encoder.layout(dim)[0].count, value_kind(each.values).size(dim)))
 
 
-def _sizes(dim: int, room: int) -> Iterator[tuple[int, str]]:
+def _sizes(dim: int, room: int) -> Iterator[tuple[int, ValueName]]:
     """Pairs of k and value kind that fill so many bytes: all coordinates once, if they fit; then fewer."""
     whole_bits = largest_within(lambda bits: _bytes(dim, dim, _eden(bits)) <= room, SIXTEENTHS - 1, 8 * SIXTEENTHS)
     if whole_bits >= SIXTEENTHS:
@@ -145,8 +146,8 @@ def _sizes(dim: int, room: int) -> Iterator[tuple[int, str]]:
             yield dim, values
 
 
-def _eden(sixteenths: int) -> str:
-    return f"eden-{sixteenths / SIXTEENTHS:g}"
+def _eden(sixteenths: int) -> ValueName:
+    return cast(ValueName, f"eden-{sixteenths / SIXTEENTHS:g}")
 
 
 def _bytes(k: int, dim: int, values: str) -> int:

@@ -21,6 +21,7 @@ from sparsemean.journal.synced import Synced
 from sparsemean.journal.written_tree import MAGIC, read_tree
 from sparsemean.state_tree import Tree, branch
 from sparsemean.wire import frame
+from sparsemean.wire.compact import ROUNDS, low_round
 
 Result = TypeVar("Result")
 CHANGES = "what a round writes into rows"
@@ -112,7 +113,8 @@ def _faults_of(path: Path, head: int | None, found: list[str]) -> None:
             found.append(LOST)
         if json.loads(facts[BINDING])["version"] > 1 and not (path / HEAD).exists():
             found.append(f"{path / HEAD} is missing; it is made anew when the journal is opened")
-        _look(found, lambda: found.extend(_records_faults(log)))
+        compact = "frame" in json.loads(facts[BINDING])["run"]
+        _look(found, lambda: found.extend(_records_faults(log, compact)))
         synced = Synced.noted(log)
         changes = _look(found, lambda: [_read(each, CHANGES) for each in log.changes(synced.sequence)])
         if end is not None:
@@ -134,14 +136,14 @@ def _look(found: list[str], at: Callable[[], Result]) -> Result | None:
         return None
 
 
-def _records_faults(log: Log) -> Iterator[str]:
+def _records_faults(log: Log, compact: bool) -> Iterator[str]:
     before: Record | None = None
     for record in log.records():
-        yield from _record_faults(record, before)
+        yield from _record_faults(record, before, compact)
         before = record
 
 
-def _record_faults(record: Record, before: Record | None) -> Iterator[str]:
+def _record_faults(record: Record, before: Record | None, compact: bool) -> Iterator[str]:
     if before is not None and record.sequence != before.sequence + 1:
         yield f"records between {before.sequence} and {record.sequence} are missing"
     if before is not None and record.round != before.round + (before.kind in ENDS):
@@ -156,9 +158,9 @@ def _record_faults(record: Record, before: Record | None) -> Iterator[str]:
             _read(record.payload, f"record {record.sequence}")
             return
         try:
-            header, _ = frame.unpack(memoryview(record.payload))
-            if header.round != record.round:
-                yield f"record {record.sequence} of round {record.round} holds a payload of round {header.round}"
+            said = low_round(record.payload) if compact else frame.unpack(memoryview(record.payload))[0].round
+            if said != (record.round % ROUNDS if compact else record.round):
+                yield f"record {record.sequence} of round {record.round} holds a payload of round {said}"
         except ValueError as error:
             yield f"record {record.sequence}: {error}"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -17,6 +18,7 @@ from sparsemean.kernels.twin import SMALL, twin
 STRIDE = 8  # words of the stream set aside for a tile; only the last, short one may need more
 RANKED = 64  # a tile up to this size is shuffled by ranking words, not by rounds
 KEPT = 1 << 12  # a sample of up to this many coordinates is kept for the next call
+TOGETHER = 16  # tiles that are drawn at a time, where only some of their coordinates are asked for
 _CHUNK = 1 << 16  # coordinates drawn at a time, so that temporaries stay in the cache
 
 AnyInts: TypeAlias = npt.NDArray[np.integer[Any]]
@@ -148,6 +150,21 @@ def _all(sample: Sample) -> Ints:
     found = np.empty(sample.k, np.int64)
     draw(sample, 0, sample.tiles, found)
     found.flags.writeable = False
+    return found
+
+
+def drawn_at(sample: Sample, numbers: Ints) -> Ints:
+    """Some of a sample's coordinates, by their ascending numbers on the wire, without making all of them at once."""
+    if sample.k <= KEPT:
+        return drawn(sample)[numbers]
+    found, begin = np.empty(numbers.size, np.int64), places(sample, 0, sample.tiles)
+    edges = np.append(begin[:-1:TOGETHER], begin[-1])
+    cuts, room = np.searchsorted(numbers, edges).tolist(), np.empty(int(np.diff(edges).max()), np.int64)
+    for i, (low, high) in enumerate(pairwise(cuts)):
+        if low < high:
+            out = room[: edges[i + 1] - edges[i]]
+            draw(sample, i * TOGETHER, min((i + 1) * TOGETHER, sample.tiles), out)
+            found[low:high] = out[numbers[low:high] - edges[i]]
     return found
 
 

@@ -33,6 +33,17 @@ class Tiled(NamedTuple):
         at = np.append(0, np.cumsum(counts))
         return Tiled(tile, at, np.empty(int(at[-1]), np.uint16 if tile <= 1 << 16 else np.uint32))
 
+    @staticmethod
+    def of(tile: int, dim: int, coordinates: Ints) -> Tiled:
+        """These ascending coordinates.
+
+        >>> Tiled.of(4, 10, np.array([1, 3, 8])).places.tolist()
+        [1, 3, 0]
+        """
+        found = Tiled.empty(tile, np.bincount(coordinates // tile, minlength=-(-dim // tile)))
+        found.places[:] = coordinates % tile
+        return found
+
     @property
     def k(self) -> int:
         """How many they are."""
@@ -54,6 +65,15 @@ class Tiled(NamedTuple):
         found: Ints = np.repeat(starts, np.diff(self.at)) + self.places
         found.flags.writeable = False
         return found
+
+    def some(self, numbers: Ints) -> Ints:
+        """Some of them, by their numbers in the list.
+
+        >>> Tiled(4, np.array([0, 2, 2, 3]), np.array([3, 1, 0], np.uint16)).some(np.array([2, 0]))
+        array([8, 3])
+        """
+        tiles: Ints = np.searchsorted(self.at, numbers, side="right") - 1
+        return tiles * self.tile + self.places[numbers]
 
     def between(self, lo: int, hi: int) -> Tiled:
         """Those in [lo, hi), counted from lo."""

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from sparsemean._names import ValueName
 from sparsemean._types import Floats
 from sparsemean.client import Client
 from sparsemean.codec import open_frame, pack_plan, read_payload
@@ -43,7 +44,7 @@ def largest_k(with_k: Callable[[int], Scheme], limit: float, vectors: Floats, le
     return largest_within(lambda k: _mean_payload_bytes(Run(with_k(k), dim), vectors, probes) <= limit, least, dim)
 
 
-def finest_eden(dim: int, limit: float) -> str:
+def finest_eden(dim: int, limit: float) -> ValueName:
     """The values "eden-b" with the most bits of which ``identity`` can send all within ``limit`` bytes, with header.
 
     "eden-1" where even that takes more.

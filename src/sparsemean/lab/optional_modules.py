@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 from sparsemean.errors import InvalidInput
@@ -30,3 +32,15 @@ def optional(module: str, purpose: str, extra: str) -> Any:
         return import_module(module)
     except ImportError:
         raise InvalidInput(f"{purpose} needs {module.split('.')[0]}: pip install 'sparsemean[{extra}]'") from None
+
+
+def require(module: str, purpose: str, extra: str) -> None:
+    """Raise what ``optional`` raises if the module is not there, but import nothing: a check before what takes long.
+
+    >>> require("no_such_module", "magic", "lab")
+    Traceback (most recent call last):
+    sparsemean.errors.InvalidInput: magic needs no_such_module: pip install 'sparsemean[lab]'
+    """
+    absent = sys.modules[module] is None if module in sys.modules else find_spec(module) is None
+    if absent:
+        optional(module, purpose, extra)

@@ -9,6 +9,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from sparsemean._names import Missing
 from sparsemean._types import Doubles, Floats, Ints
 from sparsemean.client import Client
 from sparsemean.errors import InvalidInput
@@ -79,7 +80,7 @@ class _Answer:
 class _Session:
     """A server and its clients."""
 
-    def __init__(self, run: Run, nodes: int, missing: str) -> None:
+    def __init__(self, run: Run, nodes: int, missing: Missing) -> None:
         self._server = Server(run, missing)
         choices = len(run.encoders)
         self._clients = [Client(run, str(node), run.encoders[node % choices]) for node in range(nodes)]
@@ -96,7 +97,7 @@ class _Session:
         return _Answer(estimate.mean, exact, *said, estimate.bytes / len(nodes))
 
 
-def play(task: Task[State], scheme: Scheme | None, rounds: int, seed: int = 0, missing: str = "drop") -> Trace:
+def play(task: Task[State], scheme: Scheme | None, rounds: int, seed: int = 0, missing: Missing = "drop") -> Trace:
     """Play the task from its start. The same arguments give the same trace, to the bit on one machine and thread count.
 
     Parameters

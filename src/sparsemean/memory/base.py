@@ -17,7 +17,7 @@ from sparsemean.payload import Payload
 from sparsemean.payload.blocks import Blocks
 from sparsemean.state_tree import Tree
 
-Past = Literal["kept", "shrunk", "dropped"]
+Past = Literal["kept", "faded", "shrunk", "dropped"]
 """What becomes of what is known of nodes at the end of a round."""
 
 
@@ -99,7 +99,9 @@ class MemoryState(ABC):
         """In place of ``learn``: drop what is known of every node; the estimate stands for all of them.
 
         For values too coarse to be remembered as they are. What came in the round is dropped as well, or kept
-        "shrunk" towards the estimate as far as the fit says. By default nothing is known of any node.
+        "shrunk" towards the estimate as far as the fit says. Where it is worth more than what came before, nothing is
+        dropped, but the latter is shrunk towards the average over nodes: "faded". By default nothing is known of any
+        node.
         """
 
     def forget(self, node: str) -> None:  # noqa: B027

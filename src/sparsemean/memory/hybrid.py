@@ -21,6 +21,7 @@ from sparsemean.memory.per_node import LastValues, checked_age
 from sparsemean.memory.rows import Row
 from sparsemean.memory.table import RowTable
 from sparsemean.payload import Part, Payload
+from sparsemean.sampling import tile_size
 from sparsemean.state_tree import Tree, array_in, branch
 
 ROUNDING = 1e-9  # of running sums: B − c below this is 0, and says nothing of g
@@ -226,7 +227,13 @@ class _Both(MemoryState):
         self._clear()
 
     def begin_anew(self, round: int, estimate: Doubles | None, past: Past) -> None:
-        on_common, own, _ = hybrid_coefficients(tuple(self.fits), self._coefficients)
+        on_common, own, unheard = hybrid_coefficients(tuple(self.fits), self._coefficients)
+        if past == "faded":
+            sent = {each.node: each.payload.parts for each in self._last.pending if each.payload is not None}
+            self._last.take([self._faded(node, sent.get(node, ()), own) for node in self._last.nodes])
+            self.learn(round, estimate)
+            self._coefficients = on_common, np.ones_like(own), unheard
+            return
         self._coefficients = on_common, np.ones_like(own), on_common  # values are worth what they are from now on
         self._base = self._common.copy() if estimate is None else estimate.copy()
         came = [self._shrunk(arrival, own) for arrival in self._last.pending] if past == "shrunk" else []
@@ -236,6 +243,19 @@ class _Both(MemoryState):
             table.learn(round, estimate)
         self._average()
         self._clear()
+
+    def _faded(self, node: str, came: Sequence[Part], own: Doubles) -> Arrival:
+        """c + g(B − c) in place of what a node sent before the round, where nothing came in the round."""
+        known = self._known(node)
+        assert known is not None  # it has a row
+        old = known.heard.astype(bool)
+        for part in came:
+            old[part.coordinates] = False
+        at = np.flatnonzero(old)
+        c, last = self._common[at], known.last[at]
+        values = (c + self._blocks.at(own, at) * (last - c)).astype(last.dtype)
+        part = Part(Tiled.of(tile_size(self._blocks.dim), self._blocks.dim, at), values)
+        return Arrival(node, np.ones(len(self._blocks.sizes)), Payload((part,), split=True))
 
     def _shrunk(self, arrival: Arrival, own: Doubles) -> Arrival:
         """The same with c + g(x − c) in place of x, which least squares then find worth 1; c is the base."""

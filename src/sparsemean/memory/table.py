@@ -123,6 +123,11 @@ class RowTable(MemoryState):
         return self._everyone.sums if self._everyone is not None else np.zeros(self._blocks.dim)
 
     @property
+    def nodes(self) -> list[str]:
+        """Who has a row."""
+        return list(self._rows)
+
+    @property
     def pending(self) -> Sequence[Arrival]:
         """What was taken, and is still to be learnt."""
         return self._pending

@@ -81,8 +81,9 @@ class Blocks:
         return reduced
 
     def sums_at(self, coordinates: Ints, values: Doubles) -> Doubles:
-        """One sum per block of values that stand at these coordinates."""
+        """One sum per block of values that stand at these coordinates; of each row, where there are several."""
         if len(self.sizes) == 1:
-            return np.array([np.sum(values)])
-        sums: Doubles = np.bincount(self.of(coordinates), values, minlength=len(self.sizes)).astype(np.float64)
-        return sums
+            return np.asarray(np.sum(values, axis=-1, keepdims=True))
+        block = self.of(coordinates)
+        sums = [np.bincount(block, row, minlength=len(self.sizes)) for row in np.atleast_2d(values)]
+        return np.array(sums, np.float64).reshape((*values.shape[:-1], len(self.sizes)))

@@ -36,6 +36,10 @@ class Levels:
         """The numbers from ``lo`` to before ``hi``."""
         return Levels(np.asarray(self)[lo:hi], 1, hi - lo)
 
+    def at(self, numbers: npt.NDArray[np.int64]) -> Doubles:
+        """Some of them."""
+        return self.levels[numbers // self.each]
+
     def sum(self) -> float:
         """Of all the numbers, without making them."""
         beyond = self.levels.size * self.each - self.size
@@ -68,6 +72,10 @@ class Octaves:
     def between(self, lo: int, hi: int) -> Octaves:
         """The numbers from ``lo`` to before ``hi``."""
         return replace(self, values=self.values[lo:hi])
+
+    def at(self, numbers: npt.NDArray[np.int64]) -> Doubles:
+        """Some of them."""
+        return np.asarray(replace(self, values=self.values[numbers]))
 
     def sum(self) -> float:
         """Of all the numbers, without making them all at once."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from sparsemean._types import Doubles, Floats, Ints
 from sparsemean.kernels import Sample
-from sparsemean.kernels.sample import drawn
+from sparsemean.kernels.sample import drawn, drawn_at
 from sparsemean.kernels.tiled import Tiled
 from sparsemean.payload.noise import Levels, Octaves
 from sparsemean.payload.wrapped import Wrapped
@@ -58,6 +58,12 @@ class Part:
         if isinstance(self.where, Tiled):
             return self.where.coordinates
         return drawn(self.where) if isinstance(self.where, Sample) else self.where
+
+    def at(self, numbers: Ints) -> Ints:
+        """Where some of the values stand, by their ascending numbers."""
+        if isinstance(self.where, Tiled):
+            return self.where.some(numbers)
+        return drawn_at(self.where, numbers) if isinstance(self.where, Sample) else self.where[numbers]
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from sparsemean import sampling
+from sparsemean._names import SchemeName, ValueName
 from sparsemean._types import Ints
 from sparsemean.decoding import Mean
 from sparsemean.encoders import Auto, Difference, Encoder, RandK, Remembered
@@ -27,11 +28,13 @@ from sparsemean.run.text import describe, digest_of, known_members, parsed, rebu
 from sparsemean.sampling.plan import MAX_SLOTS, plan_of
 from sparsemean.schemes import AUTO, SIZELESS, Scheme, named
 from sparsemean.theory.arguments import shown, whole
-from sparsemean.wire import frame, parts
+from sparsemean.wire import compact, frame, parts
+from sparsemean.wire.compact import Compact
 from sparsemean.wire.values import ValueKind, value_kind
 from sparsemean.wire.values.modulo import Modulo
 
 LARGEST_DIM, LARGEST_SEED = 1 << 40, (1 << 64) - 1
+FULL = "full"
 
 
 @dataclass(frozen=True, init=False)
@@ -53,6 +56,10 @@ class Run:
         The names of all nodes, where they are known: each has its slot in a balanced draw then, without a plan. It is
         not part of the digest, so that a node may join or leave by a new list on both sides; not for other draws. With
         ``Epochs()``, every round for which nodes have no plan begins an epoch.
+    frame : str, default "full"
+        "compact" leaves the header of 64 bytes out of every payload, but for five bytes of it: for radios. The
+        transport must say who sends; a ``secret=`` of client and server proves it. "compact-8" has a tag of 8 bytes
+        in place of 4, up to 16.
 
     >>> from sparsemean.schemes import named
     >>> run = Run(named("rand-k", k=0.01), dim=10**6, seed=7)
@@ -67,6 +74,7 @@ class Run:
     seed: int
     blocks: tuple[int, ...]
     nodes: tuple[str, ...]
+    frame: str
 
     def __init__(
         self,
@@ -75,6 +83,7 @@ class Run:
         seed: int = 0,
         blocks: Sequence[int] | None = None,
         nodes: Sequence[str] | None = None,
+        frame: str = FULL,
     ) -> None:
         if not isinstance(scheme, Scheme):
             raise InvalidInput(f'a Run takes a Scheme, such as named("rand-k", k=0.1), not {scheme!r}')
@@ -91,6 +100,7 @@ class Run:
         object.__setattr__(self, "dim", dim)
         object.__setattr__(self, "seed", seed)
         object.__setattr__(self, "blocks", sizes)
+        object.__setattr__(self, "frame", frame if frame == FULL else compact.named(compact.tag_bytes_of(frame)))
         object.__setattr__(self, "nodes", () if nodes is None else self._roster(nodes))
         _ = self.layouts  # refuses a k that does not fit the dimension
         draws = {each[0].draw for each in self.layouts}
@@ -105,14 +115,15 @@ class Run:
 
     @staticmethod
     def for_bytes(
-        name: str,
+        name: SchemeName,
         dim: int,
         bytes: int,
         seed: int = 0,
         blocks: Sequence[int] | None = None,
         nodes: Sequence[str] | None = None,
         *,
-        values: str = "float32",
+        values: ValueName = "float32",
+        frame: str = FULL,
         **options: float | str,
     ) -> Run:
         """The run of a named scheme with the largest k whose payloads never have more than so many bytes.
@@ -127,21 +138,27 @@ class Run:
         bytes : int
             The most that a payload may have, header included. Where its length depends on the vector, as of ``top-k``,
             it is the longest that counts; of values with a common scale, which a balanced draw has with one and two
-            bits, that is up to twice the usual length.
+            bits, that is a sixth more than the usual length, and up to two thirds where payloads are of 200 bytes.
         values : str, default "float32"
             How a value travels, as in ``Scheme``.
+        frame : str, default "full"
+            That of the run.
         **options
             Of the name, as in ``named``.
 
         >>> Run.for_bytes("rand-k-spatial-avg", dim=1000, bytes=200, values="int8").scheme.encoder
         RandK(k=134, shared=False)
+        >>> Run.for_bytes("rand-k-spatial-avg", dim=1000, bytes=11, values="int4", frame="compact").payload_bytes
+        11
         """
         bytes, dim = whole(bytes, "bytes", 1), whole(dim, "dim", 1)
+        made: Callable[..., Scheme] = named
         if name == AUTO:
-            return Run(named(name, None, values=values, bytes=bytes, **options), dim, seed, blocks, nodes)
+            return Run(made(name, None, values=values, bytes=bytes, **options), dim, seed, blocks, nodes, frame)
 
         def run_with(k: int) -> Run:
-            return Run(named(name, None if name in SIZELESS else k, values=values, **options), dim, seed, blocks, nodes)
+            scheme = made(name, None if name in SIZELESS else k, values=values, **options)
+            return Run(scheme, dim, seed, blocks, nodes, frame)
 
         def fits(k: int) -> bool:
             return run_with(k).payload_bytes <= bytes
@@ -151,7 +168,8 @@ class Run:
         if k == 0:
             raise InvalidInput(
                 f"{name} with {values} values takes at least {least.payload_bytes} bytes a payload, of which "
-                f"{frame.HEADER_BYTES} are the header, got bytes={bytes}; allow more, or use values of fewer bits"
+                f"{least.header_bytes} are the header, got bytes={bytes}; allow more, or use values of fewer bits"
+                + (' or frame="compact"' if least.compact is None else "")
             )
         return run_with(k)
 
@@ -176,14 +194,17 @@ class Run:
 
         Each is a run like any other, with the memory of this one; its payloads are bound to this one.
         """
-        encoder, scheme = self.scheme.encoder, self.scheme
+        encoder, scheme = self.encoder, self.scheme
         if not isinstance(encoder, Auto):
             return (self,)
         found = []
         for each, values in encoder.options(self.dim):
             decoder = Mean() if each.facts.epochs else scheme.decoder
-            option = Run(Scheme(each, decoder, scheme.memory, values), self.dim, self.seed, self.blocks, self.nodes)
+            option = Run(
+                Scheme(each, decoder, scheme.memory, values), self.dim, self.seed, self.blocks, self.nodes, self.frame
+            )
             object.__setattr__(option, "run_digest", self.run_digest)
+            object.__setattr__(option, "compact", self.compact)
             found.append(option)
         return tuple(found)
 
@@ -206,9 +227,10 @@ class Run:
     def common_scale(self) -> bool:
         """Whether plans may have a scale, by which payloads then vary in length.
 
-        Not where the decoder shrinks: that goes by R2, which noise that is not independent falsifies.
+        Not where the decoder shrinks: that goes by R2, which noise that is not independent falsifies. Nor where nodes
+        may go by the run's list, and so without a scale, and frames do not say which plan they follow.
         """
-        if self.scheme.decoder.shrinks is not None:
+        if self.scheme.decoder.shrinks is not None or (self.compact is not None and self.nodes):
             return False
         return any(not parts.sized(layout, self.value_kind) for each in self.layouts for layout in each if layout.fixed)
 
@@ -216,6 +238,18 @@ class Run:
     def frame_version(self) -> int:
         """The version of its frames."""
         return frame.PLANNED if self.planned else frame.PLAIN
+
+    @cached_property
+    def compact(self) -> Compact | None:
+        """How its frames are laid out where they are compact; None where they are full."""
+        if self.frame == FULL:
+            return None
+        return Compact(compact.tag_bytes_of(self.frame), self.in_step or self.relative)
+
+    @property
+    def header_bytes(self) -> int:
+        """What a payload takes before its body."""
+        return frame.HEADER_BYTES if self.compact is None else self.compact.header_bytes
 
     @cached_property
     def slots(self) -> dict[str, int]:
@@ -231,8 +265,13 @@ class Run:
 
     @cached_property
     def encoder(self) -> Encoder:
-        """That of the scheme, where a step that is left to us is the one that suits encoder and values."""
+        """That of the scheme, where a step that is left to us is the one that suits encoder and values.
+
+        ``Auto`` reckons with a full header: it is given the bytes that a compact one leaves.
+        """
         encoder = self.scheme.encoder
+        if isinstance(encoder, Auto) and encoder.bytes is not None and self.compact is not None:
+            return dataclasses.replace(encoder, bytes=encoder.bytes + frame.HEADER_BYTES - self.header_bytes)
         if isinstance(encoder, Remembered):
             return encoder.for_values(self._rounded(encoder))
         if not isinstance(encoder, Difference) or encoder.step is not None:
@@ -331,7 +370,7 @@ class Run:
     def _most_bytes(self) -> list[int]:
         if self.auto:
             return [option.payload_bytes for option in self.options]
-        kind, fixed = self.value_kind, frame.HEADER_BYTES + (len(self.encoders) > 1)
+        kind, fixed = self.value_kind, self.header_bytes + (len(self.encoders) > 1)
         return [fixed + sum(parts.most_bytes(layout, self.dim, kind) for layout in each) for each in self.layouts]
 
     @property
@@ -398,8 +437,13 @@ class Run:
     @cached_property
     def run_digest(self) -> bytes:
         """Eight bytes that change with the scheme digest, the dimension, the blocks or the seed."""
-        setting = {"dim": self.dim, "blocks": list(self.blocks), "seed": self.seed}
+        setting = {"dim": self.dim, "blocks": list(self.blocks), "seed": self.seed, **self._frame_member}
         return digest_of({"scheme": self.scheme_digest.hex(), **setting})
+
+    @property
+    def _frame_member(self) -> dict[str, str]:
+        """The form of the frames in texts and digests, which do not have it where it is full."""
+        return {} if self.frame == FULL else {"frame": self.frame}
 
     @property
     def digest(self) -> str:
@@ -412,7 +456,7 @@ class Run:
 
     def agreed(self) -> dict[str, Any]:
         """What must stay as it is as long as the run goes on, as plain JSON: all but who takes part."""
-        setting = {"dim": self.dim, "seed": self.seed, "blocks": list(self.blocks)}
+        setting = {"dim": self.dim, "seed": self.seed, "blocks": list(self.blocks), **self._frame_member}
         agreed: dict[str, Any] = json.loads(json.dumps({"scheme": describe(self.scheme), **setting}, sort_keys=True))
         return agreed
 
@@ -422,10 +466,11 @@ class Run:
         known = {**known_members(), **{member.__name__: member for member in members}}
         try:
             fields = parsed(text)
-            if set(fields) - {"nodes"} != {"scheme", "dim", "seed", "blocks"}:
+            if set(fields) - {"nodes", "frame"} != {"scheme", "dim", "seed", "blocks"}:
                 raise InvalidInput("this is not a run written by to_json, which has scheme, dim, seed and blocks")
             scheme = rebuild({"type": "Scheme", **fields["scheme"]}, {**known, "Scheme": Scheme})
-            return Run(scheme, fields["dim"], fields["seed"], fields["blocks"], fields.get("nodes"))
+            shape = fields["dim"], fields["seed"], fields["blocks"], fields.get("nodes")
+            return Run(scheme, *shape, fields.get("frame", FULL))
         except SparseMeanError:
             raise
         # Constructors of members, also of the caller's own, meet whatever the text holds.

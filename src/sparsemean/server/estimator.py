@@ -22,7 +22,7 @@ from sparsemean.memory.rows import InMemory, Shelf
 from sparsemean.payload import Part, Payload
 from sparsemean.run import Run
 from sparsemean.sampling.samples import sample_between
-from sparsemean.server.observed import SUMS, VALUES, observed
+from sparsemean.server.observed import SUMS, Look, observed
 from sparsemean.server.repeats import repeats
 
 
@@ -63,14 +63,13 @@ class Estimator:
         self,
         arrivals: Sequence[Arrival],
         sent_before: Callable[[str], Sample | None],
-        observes: bool = False,
-        reference: Floats | None = None,
+        look: Look | None = None,
     ) -> None:
         """Add payloads to the totals, and hand them to the memory.
 
         How they are batched changes nothing, to the bit; where nodes have several encoders, nothing but rounding.
-        ``sent_before`` is what a node sent in the last round, where that is to be compared (``repeats``). Where it
-        ``observes``, what is sent is also looked at for ``Auto``, with the ``reference`` that nodes hear.
+        ``sent_before`` is what a node sent in the last round, where that is to be compared (``repeats``). With a
+        ``look``, what is sent is also looked at for ``Auto``.
         """
         totals, arrivals = self.totals, [self._absolute(arrival) for arrival in arrivals]
         batches: dict[tuple[int, int], list[tuple[Arrival, Part, Floats | None]]] = {}
@@ -104,8 +103,8 @@ class Estimator:
             came, sent, rows = zip(*batch, strict=True)
             weights = np.stack([arrival.weight for arrival in came])
             totals.add_samples(weights, sent, rows, self._class_of(choice, slots), self._blend(came), slots)
-        if observes:
-            self._observe(arrivals, reference)
+        if look is not None:
+            self._observe(arrivals, look)
         self.memory.take(arrivals)
 
     def _absolute(self, arrival: Arrival) -> Arrival:
@@ -149,14 +148,12 @@ class Estimator:
     def _blend(self, arrivals: Sequence[Arrival]) -> Blend | None:
         return self.memory.blend([arrival.node for arrival in arrivals])
 
-    def _observe(self, arrivals: Sequence[Arrival], reference: Floats | None) -> None:
+    def _observe(self, arrivals: Sequence[Arrival], look: Look) -> None:
         totals = self.totals
         if not totals.observed.size:
             totals.observed = np.zeros((len(SUMS), len(self._blocks.sizes)))
-        most = max(1, VALUES // self.run.layout[0].count)
         for arrival in arrivals:
-            if totals.observed[-1].max() < most:
-                totals.observed += observed(arrival, self.memory, self._blocks, reference)
+            totals.observed += observed(arrival, self.memory, self._blocks, look)
 
     def _within(self, sample: Sample) -> Ints:
         """The coordinates of a sample in the range, from its beginning on."""

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from sparsemean._names import Missing
 from sparsemean._types import Doubles, Floats
 from sparsemean.codec import pack_sketch
 from sparsemean.decoding.decoders import Belief
@@ -74,7 +75,7 @@ class LocalRounds(Rounds):
     def __init__(
         self,
         run: Run,
-        missing: str,
+        missing: Missing,
         round: int,
         batch_bytes: int,
         read: Callable[[Roster, Record], Entry | None],
@@ -183,8 +184,7 @@ class LocalRounds(Rounds):
 
     def _fold(self) -> None:
         arrivals = [arrival for node, arrival in self._queue.items() if node in self.roster.accepted]
-        auto, reference = self._run.auto, self.roster.reference if self._run.auto else None
-        self.estimator.fold(arrivals, self.roster.sent_before, auto, None if reference is None else reference.mean)
+        self.estimator.fold(arrivals, self.roster.sent_before, self.roster.look)
         self._empty_queue()
 
     def deal(self, terms: Dealt) -> None:

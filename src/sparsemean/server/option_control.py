@@ -123,6 +123,7 @@ class OptionControl:
         self._fitted = 0.0  # g of the memory in the open round
         self._levels = np.zeros((3, 2))  # energy and largest square, of x, x − r and x − B
         self._memory = Coverage()
+        self._faded: Coverage | None = None  # the memory, had the coarse values before the last round been shrunk
         self._based = False  # whether the memory has an average over nodes, also where it has heard none
 
     def learn(
@@ -132,7 +133,7 @@ class OptionControl:
         if not summary.nodes.any() or not summary.observed.size:
             return
         per_weight = _per_weight(summary)
-        of = dict(zip(SUMS, (_whole(summary) @ per_weight).tolist(), strict=True))
+        of = dict(zip(SUMS, (summary.observed @ per_weight).tolist(), strict=True))
         residual, correlation = self._residual(summary, beliefs, clocks, per_weight)
         if not all(map(math.isfinite, (*of.values(), residual, correlation))):  # squares of absurd values overflow
             return
@@ -144,7 +145,7 @@ class OptionControl:
         if of["heard"] > 0.0 and held.unheard < 1.0:
             now, part = self._run.options[self.option], of["values"] / of["heard"]
             hidden = part * of["heard_noise"] + held.noise + held.missing
-            deviation = math.sqrt(2.0 / (nodes * now.layout[0].count)) * hidden
+            deviation = math.sqrt(2.0 / summary.observed[-1].sum()) * hidden
             moved, doubt = part * of["from_own"] - hidden, DOUBT * held.missing
             lost = self._drift.learn(moved, deviation, doubt, held.age, now.shares[0])
             self._memory = self._memory.lacking(lost)
@@ -157,7 +158,9 @@ class OptionControl:
         fit = max(residual / expected, LEAST_FIT) if expected > 0.0 else 1.0
         if of["heard"] > 0.0:
             self._fitted = figures.own_part(self._memory)
-        self._memory = self._after(clocks, _kept(self._run.options[self.option]) * of["noise"])
+        kept = _kept(self._run.options[self.option]) * of["noise"]
+        self._faded = self._faded_after(figures, kept)
+        self._memory = self._after(clocks, kept)
         if error is not None and math.isfinite(error):
             self._drift.erred(error, self._memory.together().age)
         along = (self._drift.feedback, self._drift.error) if self._drift.error > 0.0 else (0.0, 1.0)
@@ -205,6 +208,17 @@ class OptionControl:
         (r_u, of_u), (r_s, of_s) = clocks[0].probabilities
         return self._memory.later(r_u / of_u, r_s / of_s, noise)
 
+    def _faded_after(self, figures: Figures, noise: float) -> Coverage | None:
+        """The same if what came before the round is shrunk, which is too coarse; None where that is not better.
+
+        It is not where whole vectors came, where these values are as coarse themselves, or where it is not worth it
+        (``_worth_shrinking``).
+        """
+        p = self._run.options[self.option].shares[0]
+        if p == 1.0 or noise > COARSE * figures.common or not _worth_shrinking(figures, self._memory):
+            return None
+        return figures.shrunk(self._memory).uniform(p, noise)
+
     def _rounding(self, option: Run) -> Rounding:
         """The noise that this option's values would have."""
         encoder, everything = option.encoder, float(self._levels[0, 0])
@@ -237,6 +251,7 @@ class OptionControl:
         bearable = spike * min(self._next_error(self._figures, self._memory, number) for number in numbers)
         self._promises = [self._promise(self._figures, self._memory, number, bearable) for number in numbers]
         (anew, past), begin = self._anew(self._figures), [False for _ in numbers]
+        self._faded = None  # of the round that has just ended
         for number in filter(partial(self._may_begin_anew, self._figures), numbers):
             afresh = self._promise(replace(self._figures, fitted=1.0), anew, number, bearable)
             begin[number] = afresh < self._promises[number]
@@ -263,11 +278,11 @@ class OptionControl:
     def _anew(self, figures: Figures) -> tuple[Coverage, Past]:
         """The memory if it begins anew.
 
-        What came in a round of whole vectors is shrunk, unless nodes are so much alike that the noise of their average
-        is more than what a node's own values tell: Dq/(D + q) > D − q/n, or g²n < 1 − g.
+        What came in a round of whole vectors is shrunk; after one of a share of the coordinates, what came before it.
         """
-        g, whole = figures.own_part(self._memory), self._run.options[self.option].shares[0] == 1.0
-        if whole and g * g * figures.nodes > 1.0 - g:
+        if self._faded is not None:
+            return self._faded, "faded"
+        if self._run.options[self.option].shares[0] == 1.0 and _worth_shrinking(figures, self._memory):
             return figures.shrunk(self._memory), "shrunk"
         return Coverage(), "dropped"
 
@@ -364,12 +379,14 @@ def _kept(option: Run) -> float:
     return 1.0 if not isinstance(encoder, Remembered) or encoder.step is None else encoder.step
 
 
-def _whole(summary: Summary) -> Doubles:
-    """The sums over all nodes, where some were not looked at: they are taken to be like the others."""
-    looked_at = summary.observed[-1]
-    factor = np.divide(summary.nodes, looked_at, out=np.zeros(looked_at.shape), where=looked_at > 0)
-    whole: Doubles = summary.observed * factor
-    return whole
+def _worth_shrinking(figures: Figures, memory: Coverage) -> bool:
+    """Whether values, shrunk, tell more of a node than the average over nodes.
+
+    They do unless nodes are so much alike that the noise of the average is more than what a node's own values tell:
+    Dq/(D + q) > D − q/n, or g²n < 1 − g.
+    """
+    g = figures.own_part(memory)
+    return g * g * figures.nodes > 1.0 - g
 
 
 def _per_weight(summary: Summary) -> Doubles:

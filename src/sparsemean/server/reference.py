@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from sparsemean._types import Floats
-from sparsemean.codec import reference_tag
-from sparsemean.errors import NonFiniteValues, OutOfStep
+from sparsemean.codec import out_of_step, reference_tag
+from sparsemean.errors import NonFiniteValues
 from sparsemean.payload import Part, Payload
 from sparsemean.wire.values import bounded
 
@@ -45,10 +45,7 @@ class Reference(NamedTuple):
     def check(self, basis: int, node: str) -> None:
         """Refuse a payload that is relative to another reference; 0 is one that is relative to none."""
         if basis not in (0, self.tag):
-            raise OutOfStep(
-                f"node {node!r} sends the difference to a mean that is not the reference here; encode with "
-                "reference=server.reference, the same to the bit, or without a reference"
-            )
+            raise out_of_step(node, relative=True)
 
     def absolute(self, payload: Payload, basis: int, node: str) -> Payload:
         """The payload with values of x, where those that came are relative to the reference that ``basis`` names."""

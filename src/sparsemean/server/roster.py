@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from sparsemean._names import Missing
 from sparsemean._types import Doubles, Floats
-from sparsemean.codec import next_basis
+from sparsemean.codec import next_basis, out_of_step
 from sparsemean.decoding.decoders import Belief
 from sparsemean.decoding.summary import Summary
-from sparsemean.errors import ConflictingPayload, OutOfStep, TooFewNodes, WrongPlan, WrongRound
+from sparsemean.errors import ConflictingPayload, TooFewNodes, WrongPlan, WrongRound
 from sparsemean.kernels import Sample
 from sparsemean.memory import Past
 from sparsemean.payload import Payload
@@ -21,6 +22,7 @@ from sparsemean.run import Run
 from sparsemean.sampling import MAX_SLOTS, Clock, Dealt, Plan, Slots
 from sparsemean.server.common_scale import next_scale
 from sparsemean.server.epoch_control import EpochControl
+from sparsemean.server.observed import Look
 from sparsemean.server.option_control import Decision, OptionControl, Why
 from sparsemean.server.reference import Reference
 from sparsemean.server.repeats import sent_first
@@ -66,7 +68,7 @@ class Roster:
         The open round.
     """
 
-    def __init__(self, run: Run, missing: str, round: int) -> None:
+    def __init__(self, run: Run, missing: Missing, round: int) -> None:
         self.run = run
         self.missing = missing
         self.round = round
@@ -92,6 +94,14 @@ class Roster:
     def why(self) -> Why | None:
         """What ``Auto`` chose for the open round, and from which figures; None where nothing is chosen."""
         return None if self._options is None else self._options.why
+
+    @property
+    def look(self) -> Look | None:
+        """How the payloads of the open round are looked at; None where nothing is chosen by it."""
+        if not self.run.auto:
+            return None
+        reference = None if self.reference is None else self.reference.mean
+        return Look(self.run.seed, self.round, self._open_terms().seats, reference)
 
     def cohort(self) -> list[str]:
         """Who shares the slots of the open round where nobody says: the run's list of nodes, else all nodes heard."""
@@ -197,6 +207,25 @@ class Roster:
         what = "is over" if round < self.round else "has not begun"
         return WrongRound(f"round {round} {what}; the open round is {self.round}")
 
+    def check_open(self, round: int) -> None:
+        """Refuse rounds but the open one."""
+        if round != self.round:
+            raise self._wrong(round)
+
+    def receipt(self, node: str, digest: str) -> Receipt | None:
+        """The receipt that this node's frame has in the open round or the last one, if it was accepted there."""
+        before = (accepted.get(node) for accepted in (self.accepted, self._closed))
+        found = (acceptance.receipt for acceptance in before if acceptance is not None)
+        return next((receipt for receipt in found if receipt.digest == digest), None)
+
+    def basis(self, node: str, round: int) -> int:
+        """The basis that a payload of this node may have in the open round, besides 0; 0 where there is none."""
+        if round != self.round:
+            return 0
+        if self.reference is not None and self.open_run.relative:
+            return self.reference.tag
+        return self._basis.get(node, 0)
+
     def is_duplicate(self, submission: Submission, beside: Mapping[str, Submission]) -> bool:
         """Whether this very payload is already accepted; refuses another one in its place, and other rounds.
 
@@ -208,8 +237,7 @@ class Roster:
         other = before or (beside.get(receipt.node) if receipt.round == self.round else None)
         if other is not None and other.receipt == receipt and np.array_equal(other.weight, submission.weight):
             return True
-        if receipt.round != self.round:
-            raise self._wrong(receipt.round)
+        self.check_open(receipt.round)
         if other is not None:
             raise ConflictingPayload(f"node {receipt.node!r} sent other bytes or another weight in round {self.round}")
         return False
@@ -221,10 +249,7 @@ class Roster:
             return
         node, known = submission.receipt.node, self._basis.get(submission.receipt.node, 0)
         if submission.basis not in (known, 0) or (submission.payload is None and submission.basis == 0):
-            raise OutOfStep(
-                f"node {node!r} builds on a state unknown here; if the receipt of its last payload was lost, encode "
-                "and send that once more for delivered(); else reset() its client, and send again"
-            )
+            raise out_of_step(node, relative=False)
 
     def check_plan(self, submission: Submission) -> None:
         """Refuse a payload that was read by other slots than the round has by now."""

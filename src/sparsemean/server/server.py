@@ -8,11 +8,12 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar, get_args
 
 import numpy as np
 import numpy.typing as npt
 
+from sparsemean._names import Durability, Missing
 from sparsemean._types import Doubles, Floats
 from sparsemean.codec import pack_plan
 from sparsemean.decoding.decoders import Belief
@@ -30,6 +31,7 @@ from sparsemean.kernels import cores, parallel_map
 from sparsemean.results import Estimate, Receipt
 from sparsemean.run import Run
 from sparsemean.sampling import MAX_SLOTS, Slots
+from sparsemean.schemes import outline, shortened
 from sparsemean.server.clip import Clip
 from sparsemean.server.counters import Counters
 from sparsemean.server.group_commit import GroupCommit
@@ -38,6 +40,7 @@ from sparsemean.server.option_control import Why
 from sparsemean.server.reports import RoundReport
 from sparsemean.server.roster import Roster, Submission
 from sparsemean.server.rounds import Kind, Rounds
+from sparsemean.server.secrets import Given, Secrets
 from sparsemean.server.submissions import Blob, Weight, submission_of
 from sparsemean.server.uninterrupted import uninterrupted
 from sparsemean.theory.arguments import whole
@@ -103,6 +106,9 @@ class Server:
         Bound on each node's values before they enter the mean (``docs/reliability.md`` states the resulting bound).
     on_round : sequence of callables
         Each is called with a ``RoundReport`` after every round; an exception there is logged and goes no further.
+    secrets : mapping of str and bytes, or callable, optional
+        Of each node's name the secret that its ``Client`` has, 16 to 32 bytes: compact frames (``Run(frame=…)``) are
+        then authenticated, and a node without one is refused. Nothing is written of them, and a journal needs none.
 
     >>> import sparsemean as sm
     >>> run = sm.Run(sm.named("identity"), dim=2)
@@ -116,14 +122,15 @@ class Server:
     def __init__(
         self,
         run: Run,
-        missing: str = "drop",
+        missing: Missing = "drop",
         round: int = 0,
         batch_bytes: int | None = None,
         journal: Path | str | None = None,
-        durability: str = "accept",
+        durability: Durability = "accept",
         memory_bytes: int = 1 << 34,
         clip: Clip | None = None,
         on_round: Sequence[Callable[[RoundReport], object]] = (),
+        secrets: Given | None = None,
     ) -> None:
         check_settings(run, missing, durability, clip)
         batch = max(LEAST_BATCH, 12 * run.dim) if batch_bytes is None else batch_bytes
@@ -132,13 +139,13 @@ class Server:
             if record.kind != "accept":
                 return None
             weight = np.frombuffer(record.weight)
-            submission = submission_of(run, clip, roster, record.node, record.payload, weight)
+            submission = submission_of(run, clip, roster, record.node, record.payload, weight, verified=True)
             return Entry(*roster.acceptance(submission), submission.payload)
 
+        folder = None if journal is None else journal_folder(journal)
         rounds = LocalRounds(run, missing, round_number(round), batch, read)
-        self._serve(run, missing, rounds, batch, journal is not None, memory_bytes, clip, on_round)
-        if journal is not None:
-            folder = journal_folder(journal)
+        self._serve(run, missing, rounds, batch, folder, memory_bytes, clip, on_round, secrets)
+        if folder is not None:
             try:
                 self._alone(lambda: rounds.open(_journal(folder, run, missing, clip, durability)))
             except BaseException:
@@ -148,13 +155,14 @@ class Server:
     def _serve(
         self,
         run: Run,
-        missing: str,
+        missing: Missing,
         rounds: Rounds,
         batch_bytes: int,
-        durable: bool,
+        folder: Path | str | None,
         memory_bytes: int,
         clip: Clip | None,
         on_round: Sequence[Callable[[RoundReport], object]],
+        secrets: Given | None = None,
     ) -> None:
         """Serve these rounds; what a kind of server calls in ``__init__`` that keeps its rounds elsewhere."""
         self.run = run
@@ -162,8 +170,10 @@ class Server:
         self._rounds = rounds
         self._batch_bytes = batch_bytes
         self._clip = clip
+        self._secrets = Secrets(run, secrets)
         self._on_round = tuple(on_round)
-        self._most_nodes = self._room(whole(memory_bytes, "memory_bytes", 1), durable)
+        self._folder = folder
+        self._most_nodes = self._room(whole(memory_bytes, "memory_bytes", 1), folder is not None)
         self._undelivered: list[_Ended] = []  # the round whose close_round was interrupted, once it is over
         self._lock = threading.Lock()
         self._came = threading.Condition(self._lock)
@@ -178,6 +188,14 @@ class Server:
         if each > memory_bytes:
             raise InvalidInput(f"one node takes {each} bytes here, more than memory_bytes = {memory_bytes}")
         return memory_bytes // each
+
+    def __repr__(self) -> str:
+        """The open round and who came, the scheme, the journal; not the seed. It waits for no other thread."""
+        roster = self._rounds.roster
+        came = f"payloads: {len(roster.accepted)}, nodes known: {len(roster.known)}"
+        kept = "" if self._folder is None else f"; journal {shortened(repr(str(self._folder)))}"
+        state = f"round {roster.round} open, {came}" if self._rounds.sound else "to be recovered by the next call"
+        return f"<{type(self).__name__}: {state}; {outline(self.run.scheme)}, dim {self.run.dim}{kept}>"
 
     @property
     def round(self) -> int:
@@ -219,7 +237,7 @@ class Server:
         """
         if not self.run.relative:
             raise InvalidInput(
-                f"{self.run.scheme.encoder!r} sends vectors as they are; use "
+                f"{self.run.scheme.encoder!r} sends no differences to a reference; use "
                 + ('node="broadcast"' if self.run.auto else "Relative")
             )
         with np.errstate(over="ignore"):
@@ -316,7 +334,7 @@ class Server:
         try:
             if not self._rounds.sound:
                 self._alone(self._rounds.ready)
-            submission = submission_of(self.run, self._clip, self._rounds.roster, node, blob, weight)
+            submission = self._submission(node, blob, weight)
             answer = self._enqueued(submission) or uninterrupted(lambda: self._group(submission))
         except SparseMeanError as refused:
             self._counters.refuse(refused)
@@ -324,6 +342,9 @@ class Server:
         if isinstance(answer, SparseMeanError):
             raise answer
         return answer
+
+    def _submission(self, node: str, blob: Blob, weight: Weight) -> Submission:
+        return submission_of(self.run, self._clip, self._rounds.roster, node, blob, weight, self._secrets)
 
     def _enqueued(self, submission: Submission) -> Answer | None:
         """Accept a payload that only has to be put into the queue, and answer it; None where there is more to do.
@@ -381,7 +402,7 @@ class Server:
 
         def opened(pair: tuple[str, bytes]) -> Submission | SparseMeanError:
             try:
-                return submission_of(self.run, self._clip, self._rounds.roster, *pair, weights.get(pair[0], 1.0))
+                return self._submission(*pair, weights.get(pair[0], 1.0))
             except SparseMeanError as refused:
                 return refused
 
@@ -582,13 +603,13 @@ def _check_open(round: int, roster: Roster) -> None:
         raise WrongRound(f"round {round} was ended by another thread; the open round is {roster.round}")
 
 
-def check_settings(run: Run, missing: str, durability: str, clip: Clip | None) -> None:
+def check_settings(run: Run, missing: Missing, durability: Durability, clip: Clip | None) -> None:
     """Refuse settings that do not exist, or do not fit the scheme."""
-    if missing not in ("drop", "carry"):
+    if missing not in get_args(Missing):
         raise InvalidInput(f'missing is "drop" or "carry", got {missing!r}')
     if missing == "carry" and not run.scheme.memory.facts.stands_in:
         raise InvalidInput('missing="carry" needs a memory that stands in for absent nodes, such as PerNode()')
-    if durability not in ("accept", "round"):
+    if durability not in get_args(Durability):
         raise InvalidInput(f'durability is "accept" or "round", got {durability!r}')
     if clip is not None and run.in_step:
         raise InvalidInput(f"{run.scheme.encoder!r} builds on what the server took, so it cannot be clipped")
@@ -599,7 +620,7 @@ def check_settings(run: Run, missing: str, durability: str, clip: Clip | None) -
         )
 
 
-def _journal(folder: Path, run: Run, missing: str, clip: Clip | None, durability: str) -> Journal:
+def _journal(folder: Path, run: Run, missing: Missing, clip: Clip | None, durability: Durability) -> Journal:
     from sparsemean.journal import Journal  # a node has no use for a database
 
     bounds = None if clip is None else [clip.norm, clip.value]

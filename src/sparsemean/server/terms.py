@@ -50,6 +50,11 @@ class Terms:
             for slot, node in enumerate(draw)
         }
 
+    @property
+    def seats(self) -> int:
+        """How many nodes have a slot."""
+        return len(self._seats)
+
     def plan(self, node: str) -> Plan:
         """What this node goes by; without a slot it draws independently."""
         seat = self._seats.get(node, _Seat())

@@ -66,6 +66,12 @@ __all__ = [
     "within_coefficients",
 ]
 
+
+def __dir__() -> list[str]:
+    """The formulas, and their types."""
+    return sorted(__all__)
+
+
 if not TYPE_CHECKING:  # or every name would seem to be there
 
     def __getattr__(name: str) -> object:

@@ -1,7 +1,7 @@
 """The frame: 64 bytes of header, then the parts, all little-endian (``docs/wire.md`` is the specification).
 
 Version 2 is for runs whose nodes follow a plan. Run, node, round and plan imply all of a header but kind, length, basis
-and checksum (``codec.implied_header``).
+and checksum (``codec.implied_header``); ``wire.compact`` is the form that leaves it out.
 
 =======  ====  ==========================================================
 offset   size  field
@@ -92,9 +92,9 @@ def frame_digest(blob: bytes) -> str:
     return hashlib.blake2b(blob[:HEADER_BYTES], digest_size=16).hexdigest()
 
 
-def pack(header: Header, body: bytes) -> bytes:
-    """A whole frame."""
-    start = HEADER.pack(
+def start(header: Header, length: int) -> bytes:
+    """The 60 bytes in front of the checksum, for a body of this length."""
+    return HEADER.pack(
         MAGIC,
         header.version,
         header.kind,
@@ -105,10 +105,15 @@ def pack(header: Header, body: bytes) -> bytes:
         header.node,
         header.round,
         PLAN.pack(header.slot, header.plan) if header.plan else DIM.pack(header.dim),
-        len(body),
+        length,
         header.basis,
     )
-    return b"".join((start, CRC.pack(crc32(body, crc32(start))), body))
+
+
+def pack(header: Header, body: bytes) -> bytes:
+    """A whole frame."""
+    before = start(header, len(body))
+    return b"".join((before, CRC.pack(crc32(body, crc32(before))), body))
 
 
 def unpack(blob: memoryview) -> tuple[Header, memoryview]:

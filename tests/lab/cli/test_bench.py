@@ -12,6 +12,7 @@ import pytest
 from sparsemean.errors import InvalidInput
 from sparsemean.lab.bench import Case, machine
 from sparsemean.lab.bench.link import over_a_link
+from sparsemean.lab.bench.record import BenchRecord
 from sparsemean.lab.cli.sizes import bits_of, count_of
 
 from .command import command
@@ -29,7 +30,26 @@ def test_a_link_adds_the_time_of_its_bytes_and_is_even_where_both_take_as_long()
     assert (slow.bytes_sent, slow.bytes_dense) == (4064, 400_000)
     assert slow.dense / slow.ours == pytest.approx(400_000 / 4064, rel=0.01)
     assert slow.even_bits > 1e3
-    assert over_a_link(Case("identity", 1_000, 1.0, 2), 1e3, repeats=1).even_bits == 0.0
+    whole = over_a_link(Case("identity", 1_000, 1.0, 2), 1e3, repeats=1)
+    assert whole.even_bits == 0.0
+    assert whole.unlike == pytest.approx(0.0, abs=1e-12)
+
+
+def test_a_link_shows_what_the_speed_costs_and_what_is_quick_and_useless(tmp_path: Path):
+    """Of n vectors that are unlike, answering 0 has an error of 1/n, and rand-k one of (1/p − 1)/n."""
+    case = Case("rand-k-spatial-avg", 20_000, 0.2, 16)
+    found = over_a_link(case, 1e6, repeats=1)
+    assert found.unlike_zero == pytest.approx(1 / 16, rel=0.1)
+    assert found.unlike is not None
+    assert found.unlike_zero is not None
+    assert found.unlike_zero < found.unlike < 1.5 * (1 / 0.2 - 1) / 16
+    assert found.alike is not None
+    assert found.alike < found.unlike
+    assert found.alike_zero == pytest.approx(1 / 1.09, rel=0.05)
+    record = BenchRecord(machine(), links=(found,))
+    record.write(tmp_path / "links.json")
+    (row,) = [line for line in run("--from", str(tmp_path / "links.json")).stdout.splitlines() if "spatial-avg" in line]
+    assert row.split()[-3:] == [f"{found.unlike:.2g}", "useless", f"{found.alike:.2g}"]
 
 
 def test_the_command_writes_what_it_prints_and_reads_it_again(tmp_path: Path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import os
 import re
@@ -37,46 +38,55 @@ def vectors(tmp_path_factory) -> Path:
 
 def test_compare_prints_a_table_and_advice_and_writes_the_page(vectors, tmp_path):
     page = tmp_path / "page.html"
-    done = process("compare", str(vectors), "--share", "25%", "--seeds", "2", "--report", str(page))
+    done = process("compare", str(vectors), "--share", "25%", "--seeds", "2", "--all", "--report", str(page))
     assert done.returncode == 0, done.stderr
     for name in sm.names():
         assert name in done.stdout
+    assert "answering 0" in done.stdout
     assert "\nUse " in done.stdout
     assert str(page) in done.stdout
-    assert "rand-k-spatial-avg" in page.read_text(encoding="utf-8")
+    shown = page.read_text(encoding="utf-8")
+    assert "rand-k-spatial-avg" in shown
+    code = re.search(r"^  (sm\.named\(.*\))$", done.stdout, re.MULTILINE)
+    assert code is not None
+    assert html.escape(code[1]) in shown
+    best = sparsemean("compare", vectors, "--share", "25%", "--seeds", "1").stdout
+    assert len(best.splitlines()) < len(done.stdout.splitlines()) - 30
+    assert "more rows with --all" in best
 
 
 def test_compare_as_json_has_the_numbers(vectors):
     arguments = ("compare", str(vectors), "--bytes", "120", "--schemes", "rand-k, identity", "--seeds", "2", "--json")
     found = json.loads(sparsemean(*arguments).stdout)
-    assert {result["scheme"] for result in found["results"]} == {"rand-k", "identity", "rand-k int8", "identity int8"}
+    whole = {"identity", "identity float16", "identity int8"}
+    assert {result["scheme"] for result in found["results"]} == {"rand-k", "rand-k int8", *whole}
     rand_k = next(result for result in found["results"] if result["scheme"] == "rand-k")
     assert rand_k["bytes_per_node"] == 120
     assert rand_k["exact"] == pytest.approx((40 / 14 - 1) / 6)
+    assert (rand_k["k"], rand_k["code"]) == (14, 'sm.named("rand-k", k=14)')
     assert found["advice"].startswith("Use identity int8:")  # rand-k would send the same
-    assert "times less" not in found["advice"]
+    assert (found["recommended"], found["code"]) == ("identity int8", 'sm.named("identity", values="int8")')
 
 
-def test_compare_marks_rows_over_the_budget(vectors, tmp_path):
-    page = tmp_path / "page.html"
-    arguments = ("--bytes", "120", "--schemes", "rand-k,identity", "--values", "float32", "--report", str(page))
-    shown = sparsemean("compare", str(vectors), *arguments, "--seeds", "1").stdout
-    assert re.search(r"^ *identity +224 over ", shown, re.MULTILINE)
-    assert re.search(r"^ *rand-k +120 +\d", shown, re.MULTILINE)
-    assert "over: more than the budget of 120 bytes" in shown
-    assert "224 over" in page.read_text(encoding="utf-8")
-    assert "over" not in sparsemean("compare", str(vectors), "--share", "50%", "--schemes", "identity").stdout
+def test_compare_marks_rows_over_the_budget(vectors):
+    arguments = ("--bytes", "120", "--schemes", "rand-k,identity", "--values", "float32", "--seeds", "1")
+    shown = sparsemean("compare", vectors, *arguments).stdout
+    assert re.search(r"^ *identity +all +224\+ ", shown, re.MULTILINE)
+    assert re.search(r"^ *rand-k +14 +120 +\d", shown, re.MULTILINE)
+    assert "+: has payloads of more than 120 bytes" in shown
+    assert "+:" not in sparsemean("compare", vectors, "--share", "50%", "--schemes", "identity").stdout
 
 
-def test_compare_marks_what_is_but_an_upper_bound(vectors, tmp_path):
+def test_compare_marks_what_is_but_an_upper_bound(vectors):
     """Six nodes that send four of 40 coordinates each never send the same one; with 20 each they do."""
-    page, schemes = tmp_path / "page.html", ("--schemes", "rand-k,rand-k-balanced", "--seeds", "1")
-    shown = sparsemean("compare", str(vectors), "--share", "10%", *schemes, "--report", str(page)).stdout
+    schemes = ("--schemes", "rand-k,rand-k-balanced", "--seeds", "1")
+    shown = sparsemean("compare", vectors, "--share", "10%", *schemes).stdout
     assert re.search(r"^ *rand-k-balanced .* ≤ \d", shown, re.MULTILINE)
     assert "≤: an upper bound" in shown
     assert shown.count("≤ ") == 2  # float32 and int8
-    assert ">≤ " in page.read_text(encoding="utf-8")
-    assert "≤" not in sparsemean("compare", str(vectors), "--share", "50%", *schemes).stdout
+    assert "≤" not in sparsemean("compare", vectors, "--share", "50%", *schemes).stdout
+    few = ("--schemes", "rand-k-balanced", "--values", "1-bit", "--share", "50%", "--seeds", "1")
+    assert re.search(r"rand-k-balanced 1-bit .* ≤ \d\S* +≤ \d", sparsemean("compare", vectors, *few).stdout)
 
 
 def test_compare_prints_numbers_for_large_vectors(tmp_path):
@@ -102,6 +112,27 @@ def test_compare_says_what_it_took_for_pandas_header(tmp_path):
     assert forced.startswith("5 nodes")
     assert "Note" not in forced
     assert sparsemean(*arguments, "--header").stdout.startswith("4 nodes")
+
+
+def test_compare_says_first_what_it_understood_and_takes_the_options_of_reading(tmp_path):
+    for node in ("east", "west"):
+        lines = [f"2024-01-{day:02} {hour:02}:00;{day},5;{hour},25" for day in (1, 2) for hour in range(4)]
+        lines[3] = lines[3].partition(";")[0] + ";NA;1,0"
+        (tmp_path / f"{node}.csv").write_text("time;temp;rain\n" + "\n".join(lines), encoding="utf-8")
+    arguments = ("compare", tmp_path, "--steps", "4", "--schemes", "identity", "--share", "50%", "--seeds", "1")
+    refused = sparsemean(*arguments)
+    assert refused.returncode == 2
+    assert "2 of 32 numbers are missing (empty, NA or NaN), the first at east.csv, row 3" in refused.stderr
+    assert "--missing drop-rounds, drop-nodes, mean or last" in refused.stderr
+    done = sparsemean(*arguments, "--missing", "drop-rounds", "--json")
+    assert done.stderr.splitlines()[0].startswith(
+        f"{tmp_path}: 3 rounds × 2 nodes × 4 coordinates, from 2 files, each with"
+    )
+    assert (json.loads(done.stdout)["rounds"], json.loads(done.stdout)["dim"]) == (3, 4)
+    assert "1 round of 4 left out" in json.loads(done.stdout)["note"]
+    files = sparsemean("compare", tmp_path / "east.csv", tmp_path / "west.csv", *arguments[2:], "--columns", "rain")
+    assert "2 rounds × 2 nodes × 4 coordinates" in files.stderr
+    assert sparsemean("compare", "weather", "--missing", "mean").returncode == 2
 
 
 def test_what_a_file_holds_does_not_reach_the_terminal_raw(tmp_path):
@@ -138,7 +169,7 @@ def test_theory_prints_the_exact_numbers():
 
 def test_schemes_lists_every_name():
     rows = json.loads(sparsemean("schemes", "--json").stdout)
-    assert [row["scheme"] for row in rows] == sm.names()
+    assert [row["scheme"] for row in rows] == [*sm.names(), "auto"]
     assert "rand-k-temporal" in sparsemean("schemes").stdout
 
 

@@ -182,8 +182,8 @@ def test_claims_of_weights_flip(tmp_path, ratio: float, sized: float):
         for seed in range(3)
     ]
     write(tmp_path, "designed-weights", rows)
-    assert judged(tmp_path, "weights-ratio")["verdict"] == ("reproduced" if ratio < 2 else "not reproduced")
-    assert judged(tmp_path, "weights-proportion")["verdict"] == ("reproduced" if sized < 1.1 else "not reproduced")
+    assert judged(tmp_path, "weights-ratio")["verdict"] == ("reproduced" if ratio < 2 else "contradicted")
+    assert judged(tmp_path, "weights-proportion")["verdict"] == ("reproduced" if sized < 1.1 else "contradicted")
 
 
 def correlation(gain: float = 1.0, off: float = 0.0, cohort: float = 1.0) -> Rows:
@@ -210,15 +210,15 @@ def correlation(gain: float = 1.0, off: float = 0.0, cohort: float = 1.0) -> Row
     ("claim", "rows", "expected"),
     [
         ("balanced-gain", correlation(), "reproduced"),
-        ("balanced-gain", correlation(gain=0.9), "not reproduced"),
+        ("balanced-gain", correlation(gain=0.9), "contradicted"),
         ("balanced-absent", correlation(), "reproduced"),
         ("balanced-absent", correlation(gain=0.5), "partly"),
-        ("balanced-absent", correlation(gain=0.01), "not reproduced"),
+        ("balanced-absent", correlation(gain=0.01), "contradicted"),
         ("balanced-theory", correlation(), "reproduced"),
-        ("balanced-theory", correlation(off=-2.5), "not reproduced"),
+        ("balanced-theory", correlation(off=-2.5), "contradicted"),
         ("balanced-cohorts", correlation(), "reproduced"),
         ("balanced-cohorts", correlation(cohort=1.01), "partly"),
-        ("balanced-cohorts", correlation(off=5.0, cohort=1.01), "not reproduced"),
+        ("balanced-cohorts", correlation(off=5.0, cohort=1.01), "contradicted"),
     ],
 )
 def test_claims_of_single_rounds_flip(tmp_path, claim: str, rows: Rows, expected: str):
@@ -232,7 +232,7 @@ def test_claims_of_single_rounds_flip(tmp_path, claim: str, rows: Rows, expected
         (0.024, 0.0241, "reproduced"),
         (0.025, 0.0251, "partly"),
         (0.024, 0.03, "partly"),
-        (0.025, 0.03, "not reproduced"),
+        (0.025, 0.03, "contradicted"),
     ],
 )
 def test_the_claim_of_identical_vectors_flips(tmp_path, exact: float, mse: float, expected: str):
@@ -282,7 +282,7 @@ def test_claims_of_runs_flip(tmp_path, claim: str, figure: str, good: Rows, bad:
     assert judged(tmp_path, claim)["verdict"] == "reproduced"
     if bad is not None:
         write(tmp_path, figure, bad)
-        assert judged(tmp_path, claim)["verdict"] == "not reproduced"
+        assert judged(tmp_path, claim)["verdict"] == "contradicted"
 
 
 @pytest.mark.parametrize("balanced", [0.8, 1.2])
@@ -328,7 +328,7 @@ def test_lost_accuracy_speaks_against_balance(tmp_path):
 
 @pytest.mark.parametrize(
     ("shrunk", "stated", "expected"),
-    [(0.8, 0.8, "reproduced"), (0.9, 0.9, "partly"), (0.8, 0.7, "partly"), (0.9, 0.8, "not reproduced")],
+    [(0.8, 0.8, "reproduced"), (0.9, 0.9, "partly"), (0.8, 0.7, "partly"), (0.9, 0.8, "contradicted")],
 )
 def test_shrinking_wants_less_error_and_an_honest_statement(tmp_path, shrunk: float, stated: float, expected: str):
     rows = rounds(0.75, 31, "weather", ("stations",))
@@ -413,13 +413,13 @@ def test_a_common_scale_is_measured_against_each_nodes_own() -> None:
     ],
 )
 def test_claims_of_epochs_flip(tmp_path: Path, claim: str, figure: str, good: Any, bad: Any) -> None:
-    for given, expected in ((good, "reproduced"), (bad, "not reproduced")):
+    for given, expected in ((good, "reproduced"), (bad, "contradicted")):
         rows = [{**row, "scheme": row["scheme"].replace("balanced", "epochs")} for row in rounds(*given)]
         write(tmp_path, figure, rows)
         assert judged(tmp_path, claim)["verdict"] == expected
 
 
-@pytest.mark.parametrize(("gain", "expected"), [(0.75, "reproduced"), (0.95, "not reproduced")])
+@pytest.mark.parametrize(("gain", "expected"), [(0.75, "reproduced"), (0.95, "contradicted")])
 def test_the_claim_of_the_weather_flips(tmp_path: Path, gain: float, expected: str) -> None:
     rows = rounds(gain, 31, "weather", ("stations",), (0.1, 0.2))
     write(tmp_path, "designed-weather", [{**r, "scheme": r["scheme"].replace("balanced", "epochs")} for r in rows])
@@ -428,7 +428,7 @@ def test_the_claim_of_the_weather_flips(tmp_path: Path, gain: float, expected: s
 
 @pytest.mark.parametrize(
     ("then", "later", "expected"),
-    [(5.0, 1.1, "reproduced"), (7.0, 1.1, "partly"), (5.0, 1.3, "partly"), (7.0, 1.3, "not reproduced")],
+    [(5.0, 1.1, "reproduced"), (7.0, 1.1, "partly"), (5.0, 1.3, "partly"), (7.0, 1.3, "contradicted")],
 )
 def test_the_claim_of_the_change_flips(tmp_path: Path, then: float, later: float, expected: str) -> None:
     errors = {CHANGE: then, CHANGE + 2: later}
@@ -444,7 +444,7 @@ def test_the_claim_of_the_change_flips(tmp_path: Path, then: float, later: float
     assert judged(tmp_path, "epochs-change")["verdict"] == expected
 
 
-@pytest.mark.parametrize(("gain", "expected"), [(1.1, "reproduced"), (0.9, "not reproduced")])
+@pytest.mark.parametrize(("gain", "expected"), [(1.1, "reproduced"), (0.9, "contradicted")])
 def test_the_claim_of_the_dither_flips(tmp_path: Path, gain: float, expected: str) -> None:
     rows = [
         {"scheme": "rand-k-balanced 1-bit", "split": split, "nodes": nodes, "correlation": at, "seed": seed, "round": 0}

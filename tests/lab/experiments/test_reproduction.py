@@ -171,3 +171,10 @@ def _readable(path: Path) -> bool:
     except OSError:
         return False
     return True
+
+
+def test_a_package_that_is_not_there_is_named_before_anything_runs(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "sklearn", None)
+    with pytest.raises(InvalidInput, match=r"the set digits needs sklearn: pip install 'sparsemean\[lab\]'"):
+        reproduce(tmp_path, quick=True, progress=lambda *told: pytest.fail("a setting was run"))
+    assert not list(tmp_path.iterdir())

@@ -60,6 +60,8 @@ def test_other_quantisers_have_points_within_their_budgets():
 def test_the_points_of_a_budget_are_those_of_compare(found):
     names = ["rand-k", "top-k", "rand-k int8"]
     for result in compare(VECTORS, Budget(bytes=76), names, seeds=2).results:
+        if result.name == "identity":
+            continue
         name = result.scheme if " " in result.scheme else f"{result.scheme} float32"
         [point] = [point for point in found.points if (point.scheme, point.budget) == (name, 76)]
         assert (point.nmse, point.nmse_se, point.bytes_per_node, point.k) == (

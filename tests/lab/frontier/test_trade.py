@@ -14,8 +14,8 @@ def test_it_names_the_knee_the_cheapest_and_the_dense_means():
     points = [("rand-k int8", 100.0, 0.5), ("rand-k-hybrid int8", 400.0, 0.4), ("identity int8", 1064.0, 1e-6)]
     said = trade(frontier(*points, ("identity float32", 4064.0, 9e-7), ("rand-k float32", 90.0, 2.0)))
     assert said == (
-        "The knee of the front is identity int8 (1.06 KB, 1e-06); the cheapest that is better than answering 0 is "
-        "rand-k int8 (100 bytes, 0.5); dense means: identity float32 (4.06 KB, 9e-07)."
+        "The knee of the front is identity int8 (1.06 KB, 1·10⁻⁶); the cheapest that is better than answering 0 is "
+        "rand-k int8 (100 bytes, 0.5); dense means: identity float32 (4.06 KB, 9·10⁻⁷)."
     )
 
 

@@ -142,6 +142,13 @@ class Browser:
             for kind in ("mousePressed", "mouseReleased"):
                 self.command("Input.dispatchMouseEvent", type=kind, clickCount=count, **place)
 
+    def press(self, key: str, text: str = "", shift: bool = False) -> None:
+        """Press a key, which may write text, and let it go."""
+        more: dict[str, Any] = {"modifiers": 8} if shift else {}
+        more |= {"text": text} if text else {}
+        for kind in ("keyDown", "keyUp"):
+            self.command("Input.dispatchKeyEvent", type=kind, key=key, **more)
+
     def hover(self, x: float, y: float) -> None:
         """Move the mouse."""
         self.command("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)

@@ -10,6 +10,7 @@ except ModuleNotFoundError:
     raise ModuleNotFoundError("the Flower integration needs flwr: pip install 'sparsemean[flower]'") from None
 
 from sparsemean.integrations.flower.mod import SparseMeanMod, sparsemean_mod
+from sparsemean.integrations.flower.recorder import Recorder
 from sparsemean.integrations.flower.strategy import SparseMean
 
-__all__ = ["SparseMean", "SparseMeanMod", "sparsemean_mod"]
+__all__ = ["Recorder", "SparseMean", "SparseMeanMod", "sparsemean_mod"]

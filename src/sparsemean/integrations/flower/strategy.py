@@ -11,7 +11,7 @@ from typing import Any
 
 from flwr.app import ArrayRecord, ConfigRecord, Message, MessageType, MetricRecord, RecordDict
 from flwr.serverapp import Grid
-from flwr.serverapp.strategy import FedAvg, Strategy
+from flwr.serverapp.strategy import FedAvg
 
 import sparsemean as sm
 from sparsemean.codec import reference_tag
@@ -22,13 +22,14 @@ from sparsemean.integrations.flower.mod import PLAN, REFERENCE, ROUND, RUN
 from sparsemean.integrations.flower.mod import WHOLE as WHOLE_PATTERNS
 from sparsemean.integrations.flower.privacy import check_no_clipping, check_not_wrapped
 from sparsemean.integrations.flower.replies import TrainReply, common_metrics, failure, quality_of, read_reply
+from sparsemean.integrations.flower.wrapper import Wrapper
 from sparsemean.wire.values import bounded
 
 log = getLogger("flwr.sparsemean")
 OF_SERVER = tuple(name for name in signature(sm.Server).parameters if name != "run")
 
 
-class SparseMean(Strategy):
+class SparseMean(Wrapper):
     """Wraps a strategy that averages: nodes send payloads, and it is handed one reply with their mean.
 
     ``whole`` are patterns of array names that are sent as they are, beside the payload. ``journal`` is a folder where
@@ -41,6 +42,8 @@ class SparseMean(Strategy):
     Flower's differential privacy strategies may neither be wrapped by this one nor wrap it; the former is refused here,
     the latter in ``configure_train``, before anything is sent.
     """
+
+    inner: FedAvg
 
     def __init__(
         self,
@@ -160,16 +163,6 @@ class SparseMean(Strategy):
         metrics.update(quality_of(estimate, accepted, self._dense_bytes))
         log.info("sparsemean: %s", ", ".join(f"{name} {value:.6g}" for name, value in metrics.items()))
         return arrays, MetricRecord({**(averaged or {}), **_prefixed(metrics)})
-
-    def configure_evaluate(
-        self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
-    ) -> Iterable[Message]:
-        """As the inner strategy does."""
-        return self.inner.configure_evaluate(server_round, arrays, config, grid)
-
-    def aggregate_evaluate(self, server_round: int, replies: Iterable[Message]) -> MetricRecord | None:
-        """As the inner strategy does."""
-        return self.inner.aggregate_evaluate(server_round, replies)
 
     def close(self) -> None:
         """Close the journal, so that another process may go on with it."""

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import sparsemean as sm
+from sparsemean._names import Missing
 from sparsemean.sampling import tile_size
 
 
@@ -21,7 +22,7 @@ class Sharding:
 
     run: sm.Run
     shards: int
-    missing: str
+    missing: Missing
     round: int
     batch_bytes: int
     journal: str | None
@@ -48,6 +49,10 @@ class Sharding:
             raise sm.InvalidInput(
                 f"{self.run.scheme.encoder!r} needs the whole last mean to read payloads, and RayServer has it "
                 "in shards; use a Server, or the encoder without Relative"
+            )
+        if self.run.compact is not None:
+            raise sm.InvalidInput(
+                'compact frames are for radios, and RayServer keeps no secrets; use a Server, or Run(…, frame="full")'
             )
         if isinstance(self.shards, bool) or not isinstance(self.shards, int) or not 1 <= self.shards <= self._tiles:
             raise sm.InvalidInput(

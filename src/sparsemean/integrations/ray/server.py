@@ -9,6 +9,7 @@ from typing import Any
 import ray
 
 import sparsemean as sm
+from sparsemean._names import Durability, Missing
 from sparsemean.inputs import journal_folder, round_number
 from sparsemean.integrations.ray.ranges import Sharding
 from sparsemean.integrations.ray.sharded import ShardedRounds
@@ -44,11 +45,11 @@ class RayServer(sm.Server):
         self,
         run: sm.Run,
         shards: int,
-        missing: str = "drop",
+        missing: Missing = "drop",
         round: int = 0,
         batch_bytes: int = 1 << 24,
         journal: Path | str | None = None,
-        durability: str = "accept",
+        durability: Durability = "accept",
         memory_bytes: int = 1 << 34,
         clip: sm.Clip | None = None,
         on_round: Sequence[Callable[[sm.RoundReport], object]] = (),
@@ -65,7 +66,7 @@ class RayServer(sm.Server):
         actors = Shards(sharding, dict(actor_options or {}), timeout)
         try:
             self._sharded = ShardedRounds(sharding, actors)
-            self._serve(run, missing, self._sharded, batch_bytes, folder is not None, memory_bytes, clip, on_round)
+            self._serve(run, missing, self._sharded, batch_bytes, folder, memory_bytes, clip, on_round)
         except BaseException:
             actors.stop()
             raise

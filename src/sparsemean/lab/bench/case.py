@@ -9,8 +9,8 @@ from sparsemean.encoders import Stateful
 from sparsemean.memory import MemorySpec
 from sparsemean.payload.blocks import Blocks
 from sparsemean.run import Run
-from sparsemean.schemes import named
-from sparsemean.wire.values import value_kind
+from sparsemean.schemes import named, scheme_name
+from sparsemean.wire.values import value_kind, value_name
 
 SHORT = 1_000
 
@@ -39,7 +39,7 @@ class Case:
     def run(self) -> Run:
         """The run that is measured; the seed does not matter, nor does the ratio that an oracle is told."""
         told = {"ratio": (self.nodes - 1) / 2} if self.scheme == "rand-k-spatial-opt" else {}
-        return Run(named(self.scheme, self.k, values=self.values, **told), self.dim)
+        return Run(named(scheme_name(self.scheme), self.k, values=value_name(self.values), **told), self.dim)
 
     @property
     def size(self) -> tuple[int, int, int]:

@@ -1,15 +1,24 @@
-"""The speed of a link below which compression pays, against sending whole float32 vectors."""
+"""The speed of a link below which compression pays, against sending whole float32 vectors; and the error it costs."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
 
+import numpy as np
+
+from sparsemean._types import Floats
 from sparsemean.lab.bench.baselines import DENSE
 from sparsemean.lab.bench.case import Case
 from sparsemean.lab.bench.machine import free_memory
 from sparsemean.lab.bench.player import DECODE, ENCODE, Player, vectors_for
 from sparsemean.lab.bench.timing import clock_of, in_turn
+
+OWN = 0.3
+"""The part of alike vectors that is a node's own, in units of what they share."""
+
+ROUNDS = 3
+"""How many are played to tell the error, so that memories have something to remember."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +37,11 @@ class Break:
         Bytes that a node sends.
     even_bits
         Bits a second below which compression pays; 0 for never, infinite for always.
+    unlike, alike
+        Error of the mean, relative to the mean squared length of the vectors: of Gaussian ones that have nothing in
+        common, and of ones that are alike, between nodes and between rounds. None in files of earlier versions.
+    unlike_zero, alike_zero
+        That of answering 0, for the same vectors.
     """
 
     case: Case
@@ -36,6 +50,10 @@ class Break:
     bytes_sent: int
     bytes_dense: int
     even_bits: float
+    unlike: float | None = None
+    alike: float | None = None
+    unlike_zero: float | None = None
+    alike_zero: float | None = None
 
     @property
     def label(self) -> str:
@@ -56,7 +74,26 @@ def over_a_link(case: Case, bits: float, repeats: int = 5) -> Break:
     work = times[ENCODE].median + times[DECODE].median
     dense = times[DENSE].median * case.nodes / len(vectors)  # where they do not fit, what a few take, as often
     even = _even(work, dense, sent, whole)
-    return Break(case, work + 8.0 * sent / bits, dense + 8.0 * whole / bits, sent, whole, even)
+    unlike = _error(case, vectors)
+    vectors *= OWN
+    vectors += vectors[0] / OWN  # of which the first is then a little longer than the others
+    seconds = work + 8.0 * sent / bits, dense + 8.0 * whole / bits
+    alike = _error(case, vectors)
+    return Break(case, *seconds, sent, whole, even, unlike[0], alike[0], unlike[1], alike[1])
+
+
+def _error(case: Case, vectors: Floats) -> tuple[float, float]:
+    """The error of a round that has some before it, and that of answering 0."""
+    player = Player(case, vectors)
+    for _ in range(ROUNDS):
+        player.deliver(player.decode(player.encode()))
+    estimate = player.estimate
+    chosen = np.bincount((np.arange(case.nodes) + estimate.round) % len(vectors), minlength=len(vectors))
+    mean, energy = np.zeros(case.dim), 0.0
+    for times, vector in zip(chosen, vectors, strict=True):
+        mean += times / case.nodes * vector
+        energy += times / case.nodes * float(np.dot(vector, vector))
+    return float(np.sum((estimate.mean - mean) ** 2)) / energy, float(np.sum(mean**2)) / energy
 
 
 def _even(work: float, dense: float, sent: int, whole: int) -> float:

@@ -14,7 +14,7 @@ from sparsemean.client import Client
 from sparsemean.errors import DivergenceWarning
 from sparsemean.lab.bench.case import Case
 from sparsemean.lab.bench.timing import Clock
-from sparsemean.results import Receipt
+from sparsemean.results import Estimate, Receipt
 from sparsemean.server import Server
 
 ENCODE, DECODE, TRIP = "encode", "server round", "round trip"
@@ -36,7 +36,12 @@ def vectors_for(case: Case, free: int) -> Floats:
 
 
 class Player:
-    """One server and its nodes. In every round a node has another vector, so that lazy ones send something."""
+    """One server and its nodes. In every round a node has another vector, so that lazy ones send something.
+
+    ``estimate`` is that of the last round.
+    """
+
+    estimate: Estimate
 
     def __init__(self, case: Case, vectors: Floats) -> None:
         self.nodes, self.vectors = case.nodes, vectors
@@ -57,8 +62,8 @@ class Player:
         answers = self.server.accept_many(zip((client.node for client in self.clients), blobs, strict=True))
         receipts = [answer for _, answer in answers if isinstance(answer, Receipt)]
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DivergenceWarning)  # how good the mean gets is not the question here
-            self.server.close_round()
+            warnings.simplefilter("ignore", DivergenceWarning)
+            self.estimate = self.server.close_round()
         return receipts
 
     def deliver(self, receipts: list[Receipt]) -> None:

@@ -23,7 +23,9 @@ app = typer.Typer(
     name="sparsemean",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    help="The mean of vectors on many nodes, from a few of their coordinates.",
+    rich_markup_mode="markdown",  # which joins the lines of a paragraph, however wide the terminal is
+    help="The mean of vectors on many nodes, from a few of their coordinates.\n\nBegin with `sparsemean compare FILE`, "
+    "which says which scheme to use for vectors of yours, or `sparsemean compare` alone, on a month of weather.",
 )
 app.command("compare")(compare_command)
 app.command("frontier")(frontier_command)

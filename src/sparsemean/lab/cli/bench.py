@@ -36,11 +36,18 @@ def bench_command(
     schemes: Annotated[str, typer.Option(help="Names with commas, or all.")] = "rand-k-spatial-avg",
     values: Annotated[str, typer.Option(help="Kinds of values with commas, or all.")] = "float32",
     everything: Annotated[
-        bool, typer.Option("--all", help="Instead: every scheme, every size that takes seconds, and our goals; 10 min.")
+        bool,
+        typer.Option("--all", help="Instead: every scheme at every size that takes seconds, and our goals; 10 min."),
     ] = False,
-    goals: Annotated[bool, typer.Option("--goals", help="Instead: what we want of it, and whether it holds.")] = False,
-    repeats: Annotated[int, typer.Option(min=1, help="Of which the median counts; more of what is quick.")] = 7,
-    link: Annotated[str | None, typer.Option(help="Speed of each node's link, e.g. 10Mbit: when does it pay?")] = None,
+    goals: Annotated[
+        bool, typer.Option("--goals", help="Instead: the speeds that we aim for, and whether they hold.")
+    ] = False,
+    repeats: Annotated[
+        int, typer.Option(min=1, help="How often each is timed; the median counts. More of what is quick.")
+    ] = 7,
+    link: Annotated[
+        str | None, typer.Option(help="Instead: rounds over links of this speed, e.g. 10Mbit, and their error.")
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="Also write the numbers here, as JSON.")] = None,
     read_from: Annotated[
         Path | None, typer.Option("--from", help="Show what --out wrote, instead of measuring.")
@@ -50,11 +57,13 @@ def bench_command(
     plot: Annotated[Path | None, typer.Option(help="Write the figure of server rounds here: png, svg or pdf.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Time encoding, server rounds and round trips against NumPy, scipy, torch, the dense mean and memcpy.
+    """Measure how fast it is on this machine, and on which links it pays.
 
-    All in the same process and run; a ratio above 1 means that we are faster. What does not fit into memory is left
-    out and said. With --link: a round over links of that speed, against sending whole float32 vectors, and the speed
-    at which both take as long. Stop it with Ctrl-C: what was measured is kept.
+    Encoding, server rounds and round trips are timed against NumPy, scipy, torch, the dense mean and memcpy in the same
+    process; a ratio above 1 means that we are faster. What does not fit into memory is left out and said.
+
+    With --link: a round over links of that speed against one with whole float32 vectors, the speed at which both take
+    as long, and the error of the mean. Stop it with Ctrl-C: what was measured is kept.
     """
     for path in (out, report, plot):
         if path is not None and path.is_dir():

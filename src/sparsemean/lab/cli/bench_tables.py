@@ -20,6 +20,8 @@ from sparsemean.lab.cli.output import plain, print_table
 from sparsemean.lab.numbers import terminal_number
 
 WHAT = 26  # letters of what is done
+LINK_COLUMNS = ("case", "bytes", "ours, ms", "dense, ms", "× as fast", "pays below, Mbit/s", "unlike", "alike")
+WIDE = 125  # letters that all of these take
 FEW = 20  # changes that are shown, of the faster and of the slower ones
 
 
@@ -114,20 +116,38 @@ def _cells(row: Measurement) -> list[str]:
 
 
 def _show_links(breaks: Sequence[Break]) -> None:
-    print_table(
-        ("case", "bytes", "ours, ms", "dense, ms", "× as fast", "pays below, Mbit/s"),
-        [
-            (
-                str(row.case),
-                f"{row.bytes_sent:,}",
-                f"{1e3 * row.ours:.2f}",
-                f"{1e3 * row.dense:.2f}",
-                f"{row.dense / row.ours:.2f}",
-                {float("inf"): "always", 0.0: "never"}.get(row.even_bits, terminal_number(row.even_bits / 1e6)),
-            )
-            for row in breaks
-        ],
+    here = Console()
+    shown = (
+        LINK_COLUMNS
+        if not here.is_terminal or here.width >= WIDE
+        else ("case", "bytes", "× as fast", "unlike", "alike")
     )
+    cells = [dict(zip(LINK_COLUMNS, _link_cells(row), strict=True)) for row in breaks]
+    print_table(shown, [[row[column] for column in shown] for row in cells], wrap=True)
+    _say(
+        "unlike, alike: error of the mean, relative to the vectors' mean squared length, where they have nothing in "
+        "common, and where they are alike; whole vectors have 0. useless: no better than answering 0. For your own "
+        "vectors: sparsemean compare FILE"
+    )
+
+
+def _link_cells(row: Break) -> list[str]:
+    return [
+        str(row.case),
+        f"{row.bytes_sent:,}",
+        f"{1e3 * row.ours:.2f}",
+        f"{1e3 * row.dense:.2f}",
+        f"{row.dense / row.ours:.3g}",
+        {float("inf"): "always", 0.0: "never"}.get(row.even_bits, terminal_number(row.even_bits / 1e6)),
+        _error(row.unlike, row.unlike_zero),
+        _error(row.alike, row.alike_zero),
+    ]
+
+
+def _error(error: float | None, zero: float | None) -> str:
+    if error is None or zero is None:
+        return ""
+    return f"{error:.2g}" + (" useless" if error >= zero else "")
 
 
 def _say(text: str) -> None:

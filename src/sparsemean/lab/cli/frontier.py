@@ -13,6 +13,7 @@ import typer
 from rich.console import Console
 
 from sparsemean.errors import InvalidInput
+from sparsemean.lab import datasets
 from sparsemean.lab.cli import inputs
 from sparsemean.lab.cli.output import plain, print_json, print_table, yes
 from sparsemean.lab.cli.progress import STOPPED, progress_bar
@@ -20,13 +21,15 @@ from sparsemean.lab.cli.sizes import bytes_of
 from sparsemean.lab.compare import GivenVectors
 from sparsemean.lab.frontier import Frontier, KeptPoints, Point, Sweep, trade
 from sparsemean.lab.frontier.page import write_page
+from sparsemean.lab.numbers import size_of
 from sparsemean.lab.peers import PEERS
 
-COLUMNS = ["scheme and values", "bytes", "k", "NMSE ± se", "unbiased"]
+COLUMNS = ["scheme and values", "bytes", "k", "NMSE ± 2 se", "unbiased"]
 
 
+@inputs.reads_vectors
 def frontier_command(
-    source: inputs.Source = "weather",
+    source: inputs.Source = None,
     budgets: Annotated[
         str | None,
         typer.Option(
@@ -43,19 +46,20 @@ def frontier_command(
         Path | None, typer.Option(help="Folder that keeps finished points; run again to go on there.")
     ] = None,
     report: Annotated[Path | None, typer.Option(help="Write a page with the figure here.")] = None,
-    header: inputs.Header = None,
+    reading: datasets.Reading = inputs.READ_AS_IS,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Error against bytes: play every scheme within several byte budgets, and show which no other beats.
 
-    The front of unbiased schemes is the main one; that of all schemes has biased ones on it too. Schemes that diverge,
-    or are told what nobody knows, are on neither. The dense means in float32, float16 and int8 are always among the
-    points. rand-proj-spatial-avg, of another paper, is played to compare with, and on neither front. Stop it with
-    Ctrl-C: what is finished is shown, and with --keep the next run goes on from there.
+    What no other beats is the front: one of unbiased schemes, and one of all. Schemes that diverge, or are told what
+    nobody knows, are on neither, nor is rand-proj-spatial-avg, of another paper, which is played to compare with. Whole
+    vectors in float32, float16 and int8 are always among the points.
+
+    Stop it with Ctrl-C: what is finished is shown, and with --keep the next run goes on from there.
     """
     if report is not None and report.is_dir():
         raise InvalidInput(f"{report} is a folder; name a file in it")
-    vectors, origin, note = inputs.vectors_of(source, header)
+    vectors, origin, note = inputs.vectors_of(source, reading)
     given = GivenVectors(vectors[:rounds], inputs.weights_of(weights))
     limits = [bytes_of(text) for text in budgets.split(",")] if budgets else []
     sweep = Sweep(given, limits, inputs.schemes_of(schemes, PEERS), inputs.kinds_of(values), seeds)
@@ -123,8 +127,7 @@ def _show(found: Frontier, source: str, note: str) -> None:
 
 
 def _cells(point: Point, found: Frontier) -> list[str]:
-    spread = "" if math.isnan(point.nmse_se) else f" ± {point.nmse_se:.0e}"
+    spread = "" if math.isnan(point.nmse_se) else f" ± {2 * point.nmse_se:.0e}"
     useless = " useless" if point.nmse >= found.zero_error else ""
-    size = "all" if point.k == found.dim else str(point.k)
     error = f"{point.nmse:.3g}{spread}{useless}"
-    return [point.scheme, f"{point.bytes_per_node:.0f}", size, error, yes(point.unbiased)]
+    return [point.scheme, f"{point.bytes_per_node:.0f}", size_of(point.k, found.dim), error, yes(point.unbiased)]

@@ -35,6 +35,7 @@ def _show(held: Contents) -> None:
         "decoder": scheme["decoder"]["type"],
         "memory": scheme["memory"]["type"],
         "values": scheme["values"],
+        **({"frames": held.run["frame"]} if "frame" in held.run else {}),
         "dimension": f"{held.run['dim']:,}",
         "seed": str(held.run["seed"]),
         "absent nodes": held.missing,

@@ -47,14 +47,29 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], wrap: boo
     Cells are plain text: neither markup nor control characters in them have an effect. ``wrap`` breaks those of the
     first column, instead of cutting them, where the terminal is too narrow.
     """
-    console = Console()
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    Console(width=table_width()).print(_table(columns, rows, wrap), "")
+
+
+def table_fits(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> bool:
+    """Whether the terminal is wide enough for all of it."""
+    width = table_width()
+    return Console(width=10 * width).measure(_table(columns, rows, wrap=False)).maximum <= width
+
+
+def _table(columns: Sequence[str], rows: Iterable[Sequence[str]], wrap: bool) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
     for i, column in enumerate(columns):
-        table.add_column(column, justify="left" if i == 0 else "right", no_wrap=i > 0 or not wrap)
+        kept, over = i > 0 or not wrap, "fold" if wrap and i == 0 else "ellipsis"
+        table.add_column(column, justify="left" if i == 0 else "right", no_wrap=kept, overflow=over)  # type: ignore[arg-type]
     for row in rows:
         table.add_row(*(Text(plain(cell)) for cell in row))
-    width = console.width if console.is_terminal else max(console.width, 160)
-    Console(width=width).print(table)
+    return table
+
+
+def table_width() -> int:
+    """How wide a table may be: as the terminal; as it likes where there is none, as in a pipe."""
+    console = Console()
+    return console.width if console.is_terminal else 10_000
 
 
 def yes(value: bool) -> str:

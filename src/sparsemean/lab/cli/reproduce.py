@@ -14,6 +14,7 @@ from rich.console import Console
 from sparsemean.lab import datasets
 from sparsemean.lab.cli.output import plain, print_json
 from sparsemean.lab.cli.progress import progress_bar
+from sparsemean.lab.optional_modules import require
 from sparsemean.lab.tables import read_table
 
 LARGE_SETS = ("fashion-mnist", "cifar-10")
@@ -23,7 +24,9 @@ def reproduce_command(
     out: Annotated[Path, typer.Option(help="Folder for tables, figures and page; run again to resume there.")] = Path(
         "reproduction"
     ),
-    quick: Annotated[bool, typer.Option("--quick", help="Small packaged data, about four minutes.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Small packaged data, about four minutes; needs sparsemean[lab,report].")
+    ] = False,
     data_dir: Annotated[Path | None, typer.Option(help="Folder of the data sets (else SPARSEMEAN_DATA).")] = None,
     download: Annotated[bool, typer.Option("--download", help="First fetch the data sets into --data-dir.")] = False,
     seeds: Annotated[int | None, typer.Option(min=1, help="Repetitions of each setting.")] = None,
@@ -34,13 +37,15 @@ def reproduce_command(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the claims as JSON.")] = False,
 ) -> None:
-    """Redraw every figure of the paper and say claim by claim whether it holds.
+    """Redraw every figure of the paper that this follows, and say claim by claim whether it holds.
 
     Stop it with Ctrl-C and run it again: what is finished is not done again.
     """
     from sparsemean.lab.experiments import reproduce
     from sparsemean.lab.report import write_figures, write_report
 
+    if format is not None:
+        require("matplotlib", "a figure as a file", "report")
     if download:
         for name in LARGE_SETS:
             datasets.fetch(name, data_dir)
@@ -65,7 +70,7 @@ def reproduce_command(
         return
     console = Console()
     for claim in claims:
-        console.print(f"{claim['verdict']:>15}  {claim['claim']}", highlight=False, markup=False, soft_wrap=True)
+        console.print(f"{claim['verdict']:>19}  {claim['claim']}", highlight=False, markup=False, soft_wrap=True)
     counted = Counter(claim["verdict"] for claim in claims)
     console.print(", ".join(f"{number} {verdict}" for verdict, number in counted.most_common()), highlight=False)
     for name, path in (("Report", page), ("Tables", out / "tables")):

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Annotated
 
 import typer
+from rich.console import Console
 
 from sparsemean import theory
 from sparsemean.encoders.size import checked, count
@@ -18,13 +19,19 @@ def theory_command(
     nodes: Annotated[int, typer.Option("--nodes", "-n", help="How many nodes.")],
     dim: Annotated[int, typer.Option("--dim", "-d", help="Length of the vectors.")],
     k: Annotated[str, typer.Option("--k", "-k", help="Coordinates a node sends: 100, 0.1 or 10%.")],
-    ratio: Annotated[float, typer.Option(help="R2/R1 of the vectors, from -1 to n - 1.")] = 0.0,
-    error: Annotated[float | None, typer.Option(help="A wanted NMSE: adds the k each scheme needs for it.")] = None,
+    ratio: Annotated[
+        float,
+        typer.Option(help="How alike the vectors are: R2/R1, 0 where they have nothing in common, n - 1 where equal."),
+    ] = 0.0,
+    error: Annotated[
+        float | None, typer.Option(help="An NMSE you want: adds the k that each scheme needs for it.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Exact error of rand-k and its spatial decoders for vectors of length 1 and this correlation.
+    """Predict the error of rand-k and its spatial decoders by the paper's formulas, without any data.
 
-    The temporal ones have rand-k's error, times the share of each vector's energy that changed since last time.
+    The error is relative to the vectors' mean squared length (NMSE), for vectors of one length. The temporal schemes
+    have rand-k's error, times the share of each vector's squared length that changed since it was last sent.
     """
     low, high = theory.ratio_range(nodes)
     if not low <= ratio <= high:
@@ -40,11 +47,16 @@ def theory_command(
     if as_json:
         print_json({"nodes": nodes, "dim": dim, "k": sent, "ratio": ratio, "schemes": [asdict(row) for row in rows]})
         return
-    columns = ["scheme", "NMSE", "feedback of a shared memory"] + ([] if error is None else [f"k for NMSE {error:g}"])
+    columns = ["scheme", "NMSE", "feedback"] + ([] if error is None else [f"k for NMSE {error:g}"])
     cells = [
         [row.scheme, terminal_number(row.nmse), terminal_number(row.feedback), str(row.k_for_error)] for row in rows
     ]
     print_table(columns, [line[: len(columns)] for line in cells])
+    Console().print(
+        "Feedback: which part of its own error a memory that all nodes share takes over into the next round; from 1 on "
+        "it diverges.",
+        highlight=False,
+    )
 
 
 @dataclass(frozen=True)

@@ -1,135 +1,139 @@
-"""Advice in one sentence: which scheme to use for these vectors, and why."""
+"""Advice in a few sentences: which scheme to use for these vectors, what else there is, what more bytes would buy."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator
 
-from sparsemean.lab.compare.comparison import Comparison
-from sparsemean.lab.compare.correlation import VectorCorrelation
-from sparsemean.lab.compare.playing import Result
-from sparsemean.schemes import AUTO, SIZELESS, names
+from sparsemean.lab.compare.comparison import NOTHING, Comparison, precise
+from sparsemean.lab.compare.result import WHOLE, Result
+from sparsemean.lab.numbers import percent
+from sparsemean.schemes import AUTO
 
-ORACLE = "rand-k-spatial-opt"
-OTHER_USE = ("-ratio", "-shrunk")
-"""Endings of names of schemes that are made for something else: unequal weights, and monitoring alone."""
-EXACT_ENOUGH = 1e-10
-SIMILAR = 0.1
-"""R2/R1 over n from which on vectors have something in common."""
-RESTLESS = 0.5
-"""Change per round, relative to the vectors, from which on a memory does not help."""
+MUCH_BETTER, NOT_MUCH_MORE = 10.0, 16.0
+"""Whole vectors are worth a sentence where they err so many times less, for at most so many times the bytes."""
+DIFFERS = 1.1
+"""Where errors in the steady state and over all rounds differ by this factor, that is said."""
+LARGEST_ENTRIES = ("top-k", "rtop-k", "wangni", "induced", "error-feedback-top-k", "error-feedback-chunked-top-k")
 
 
 def advice(comparison: Comparison) -> str:
-    """The scheme to use on vectors like these, with the reason; an unbiased one beside it where the best is biased.
+    """What to use on vectors like these; every number in it was measured on them."""
+    best = comparison.recommended
+    if best is None:
+        return " ".join(_nothing(comparison))
+    if best.steady < NOTHING:
+        return (
+            "The budget is large enough for all that these vectors hold: "
+            f"of the schemes with an error below {NOTHING:g}, {best.scheme} needs the least."
+        )
+    return " ".join(_sentences(comparison, best))
 
-    Schemes are judged by the exact error where there is a formula, because a few seeds can mislead. Of those that
-    come to the same, as many do in a single round, the simplest is taken.
-    """
-    able = sorted((r for r in comparison.results if _is_choice(r, comparison)), key=_rank)
-    auto = next((result for result in comparison.results if result.scheme == AUTO), None)
-    if not able and auto is not None:
-        return f"auto measured {auto.nmse:.3g} at {auto.bytes_per_node:.0f} bytes per node, beside no fixed scheme."
-    if not able:
-        return "Nothing here compresses these vectors within the budget; send them whole, or give a larger budget."
-    best = able[0]
-    if _judged(best) < EXACT_ENOUGH:
-        return f"The budget is large enough for everything these vectors hold: {best.scheme} and others are exact."
+
+def _nothing(comparison: Comparison) -> Iterator[str]:
+    if any(result.steady <= NOTHING for result in comparison.results) and comparison.steady_zero_error <= NOTHING:
+        yield "The mean of these vectors is 0, so answering 0 is right and needs no bytes."
+        return
+    zero = f"answering 0 does ({comparison.steady_zero_error:.3g})"
+    yield f"Nothing that compresses errs less than {zero}, within this budget."
+    whole = [result for result in comparison.results if result.scheme in WHOLE]
+    cheapest = min(whole, key=lambda each: each.bytes_per_node, default=None)
+    yield f"Give a larger one, or send whole vectors{f': {_whole(cheapest)}' if cheapest else ''}."
+
+
+def _sentences(comparison: Comparison, best: Result) -> Iterator[str]:
+    spent = f"{best.bytes_per_node:.0f} bytes per node"
+    yield f"Use {best.scheme}: error {best.steady:.3g} at {spent}{_gain(comparison, best)}."
+    yield from _bias(comparison, best)
+    yield from _others(comparison, best)
+    yield from _auto(comparison, best)
+    yield from _all_rounds(comparison, best)
+    if best.name in LARGEST_ENTRIES:
+        held = percent(comparison.concentration)
+        yield f"The largest entries of a vector, as many as rand-k sends, hold {held} of its energy."
+    yield from _trade(comparison, best)
+    if not precise(best):
+        known = f"± {percent(2 * best.steady_se / best.steady)}" if best.seeds > 1 else "from a single seed"
+        yield f"Its error is {known}: more seeds (--seeds) would tell schemes that are close apart."
+
+
+def _gain(comparison: Comparison, best: Result) -> str:
     baseline = " ".join(["rand-k", *best.scheme.split(" ")[1:]])  # with the same kind of values
-    plain = next((result for result in able if result.scheme == baseline), None)
-    less = f"{_judged(plain) / _judged(best):.3g}" if plain else "1"
-    gain = f", {less} times less than {baseline}" if less != "1" else ""
-    reason = _reason(best.scheme, comparison.correlation)
-    sentence = (
-        f"Use {best.scheme}: relative error {_judged(best):.3g} at {best.bytes_per_node:.0f} bytes per node{gain}"
-    )
-    sentence += f", because {reason}." if reason else "."
-    unbiased = next((result for result in able if result.unbiased), None)
-    if not best.unbiased and unbiased:
-        sentence += f" It is biased; the best unbiased one is {unbiased.scheme} ({_judged(unbiased):.3g})."
-    if auto is not None:
-        better = auto.nmse < best.nmse
-        sentence += (
-            f" auto, which chooses anew in every round and needs plans, measured {auto.nmse:.3g} from the same budget: "
-            + (f"{best.nmse / auto.nmse:.3g} times less." if better and auto.nmse > 0 else "not less.")
+    plain = next((result for result in comparison.results if result.scheme == baseline), None)
+    if plain is None or plain is best or not best.steady > 0.0:
+        return ""
+    less = _times(plain.steady / best.steady)
+    return f", {less} less than {baseline}" if plain.steady > best.steady and less != "1 times" else ""
+
+
+def _times(factor: float) -> str:
+    if factor >= 1e6:
+        return "over a million times"
+    return f"{factor:,.0f} times" if factor >= 100 else f"{factor:.3g} times"
+
+
+def _bias(comparison: Comparison, best: Result) -> Iterator[str]:
+    if not best.unbiased:
+        unbiased = comparison.best_of(result for result in comparison.choices if result.unbiased)
+        told = (
+            f"; the best unbiased one is {_named(unbiased)}" if unbiased else ", and no unbiased one beats answering 0"
         )
-    if _judged(best) >= 1.0:
-        sentence += " Even so the error is larger than the vectors themselves: raise the budget."
-    return sentence
+        yield f"It is biased, so its errors do not cancel over rounds{told}."
 
 
-def percent(share: float) -> str:
-    """Whole percents, and two digits of what is less than one.
-
-    >>> percent(1.37), percent(0.02), percent(0.0004), percent(1e-9), percent(0.0)
-    ('137%', '2%', '0.04%', 'under 0.001%', '0%')
-    """
-    if share >= 0.01 or share == 0.0:
-        return f"{share:.0%}"
-    return f"{100 * share:.2g}%" if share >= 1e-5 else "under 0.001%"
-
-
-def _judged(result: Result) -> float:
-    return result.nmse if result.exact is None else result.exact
-
-
-def _rank(result: Result) -> tuple[float, int]:
-    """The error to six digits; then the place among the names, which go from simple to composed."""
-    return float(f"{_judged(result):.6g}"), names().index(result.scheme.partition(" ")[0])
-
-
-def _is_choice(result: Result, comparison: Comparison) -> bool:
-    """Not the one told the true correlation, nor auto, nor one for another use, that diverges or is over the budget.
-
-    Whole vectors compress only where bytes are counted.
-    """
-    name = result.scheme.partition(" ")[0]
-    whole = name in SIZELESS and comparison.budget.bytes is None
-    if (
-        whole
-        or name in (AUTO, ORACLE)
-        or name.endswith(OTHER_USE)
-        or result.diverges
-        or not math.isfinite(_judged(result))
-    ):
-        return False
-    return not result.over_budget
-
-
-def _reason(scheme: str, correlation: VectorCorrelation) -> str:
-    space = f"R2/R1 is {correlation.ratio:.3g} of at most {correlation.nodes - 1}"
-    change = correlation.change
-    scheme = scheme.partition(" ")[0]
-    if scheme == "identity":
-        return "the budget takes whole vectors in these values"
-    if scheme.startswith(("rand-k-balanced", "rand-k-epochs")):
-        return _balanced_reason(space, correlation, change if scheme.endswith("hybrid") else None)
-    if scheme == "rand-k-hybrid" and change is not None:
-        return f"it fits how alike nodes are ({space}) and how little they change ({percent(change)} a round)"
-    if "spatial" in scheme:
-        restless = (
-            ""
-            if change is None or change < RESTLESS
-            else f"; a memory would not help, they change by {percent(change)} a round"
-        )
-        return f"the nodes' vectors are alike ({space}){restless}"
-    if change is not None and any(word in scheme for word in ("temporal", "diana")):
-        return f"vectors change by only {percent(change)} from round to round"
-    if scheme == "wangni":
-        return "it prefers large entries and sends most values as one bit"
-    if scheme == "error-feedback-sign":
-        return "entries are of similar size, so that signs tell most of each vector"
-    if scheme in ("top-k", "rtop-k", "induced") or "feedback" in scheme:
-        return "a few large entries carry most of each vector"
-    return (
-        f"the nodes' vectors have little in common ({space})" if correlation.ratio < SIMILAR * correlation.nodes else ""
+def _others(comparison: Comparison, best: Result) -> Iterator[str]:
+    """The best that does without what the recommended one needs."""
+    needs: tuple[tuple[str, Callable[[Result], bool]], ...] = (
+        ("plans", lambda result: result.planned),
+        ("memory at the server", lambda result: result.server_memory),
+        ("state at the nodes", lambda result: result.node_state),
     )
+    without: dict[str, list[str]] = {}
+    for what, needed in needs:
+        if needed(best):
+            able = [each for each in comparison.choices if not needed(each) and (each.unbiased or not best.unbiased)]
+            other = comparison.best_of(able)
+            without.setdefault(_named(other) if other else "nothing beats answering 0", []).append(what)
+    if without:
+        told = (f"without {' or '.join(what)}, {other}" for other, what in without.items())
+        yield f"If that cannot be had: {'; '.join(told)}."
 
 
-def _balanced_reason(space: str, correlation: VectorCorrelation, change: float | None) -> str:
-    """Only what the vectors show: that nodes are similar, and, for a memory, that they change little."""
-    reasons = []
-    if correlation.ratio >= SIMILAR * correlation.nodes:
-        reasons.append(f"balanced draws spread the coordinates evenly over nodes that are similar ({space})")
-    if change is not None and change < RESTLESS:
-        reasons.append(f"vectors change by only {percent(change)} from round to round")
-    return " and ".join(reasons)
+def _auto(comparison: Comparison, best: Result) -> Iterator[str]:
+    auto = next((result for result in comparison.results if result.scheme == AUTO), None)
+    if auto is not None and auto is not best:
+        yield f"auto, which chooses anew in every round and needs plans, has {auto.steady:.3g}."
+
+
+def _all_rounds(comparison: Comparison, best: Result) -> Iterator[str]:
+    """Whether the rounds of the steady state and all rounds differ, and who is ahead over all."""
+    if not comparison.warmup:
+        return
+    other = comparison.best_over_all_rounds
+    ahead = other is not None and other is not best and best.nmse > DIFFERS * other.nmse
+    less, more = sorted((best.steady, best.nmse))
+    if ahead or more > DIFFERS * less:
+        yield (
+            f"That is its error in rounds {comparison.warmup + 1} to {comparison.rounds}; over all of them, the first "
+            f"ones included, it is {best.nmse:.3g}"
+            + (f", and that of {other.scheme} {other.nmse:.3g}." if other and ahead else ".")
+        )
+
+
+def _trade(comparison: Comparison, best: Result) -> Iterator[str]:
+    """What whole vectors would cost, and give."""
+    for result in sorted(comparison.results, key=lambda each: each.bytes_per_node):
+        more, less = result.bytes_per_node / best.bytes_per_node, best.steady / max(result.steady, 1e-300)
+        if result.scheme in WHOLE and 1.0 < more <= NOT_MUCH_MORE and less >= MUCH_BETTER:
+            kind = result.scheme.partition(" ")[2] or "float32"
+            yield f"Whole vectors in {kind} cost {more:.2g} times the bytes and err {_times(less)} less."
+            return
+
+
+def _named(result: Result) -> str:
+    return f"{result.scheme} ({result.steady:.3g})"
+
+
+def _whole(result: Result) -> str:
+    kind = result.scheme.partition(" ")[2] or "float32"
+    return f"{kind} takes {math.ceil(result.bytes_per_node)} bytes per node and has an error of {result.steady:.3g}"

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
-from sparsemean._types import Doubles
 from sparsemean.errors import InvalidInput
-from sparsemean.lab.byte_budget import largest_k
-from sparsemean.schemes import AUTO, SIZELESS, Scheme, named
+from sparsemean.run import Run
+from sparsemean.schemes import AUTO, SIZELESS, Scheme, named, scheme_name
 from sparsemean.wire.frame import HEADER_BYTES
+from sparsemean.wire.values import value_name
 
-PROBES = 8  # vectors on which lengths of payloads are measured
+ORACLE = "rand-k-spatial-opt"
+"""The scheme that is told the true correlation, which nobody knows."""
 
 
 @dataclass(frozen=True)
 class Budget:
-    """Either a ``share`` of the coordinates, or at most ``bytes`` per node and round, header included."""
+    """Either a ``share`` of the coordinates, or ``bytes``, which no payload exceeds, header included."""
 
     share: float | None = None
     bytes: int | None = None
@@ -26,13 +28,19 @@ class Budget:
         if self.share is not None and not 0.0 < self.share <= 1.0:
             raise InvalidInput(f"a share lies above 0 and not above 100 %, got {self.share:.4g}")
 
-    def allows(self, bytes_per_node: float) -> bool:
-        """Whether payloads of this average size are within the budget; a share does not limit bytes."""
-        return self.bytes is None or bytes_per_node <= self.bytes
+    def allows(self, payload_bytes: int) -> bool:
+        """Whether payloads of up to so many bytes are within the budget; a share does not limit bytes."""
+        return self.bytes is None or payload_bytes <= self.bytes
+
+    def count(self, dim: int) -> int:
+        """How many of ``dim`` coordinates the share is."""
+        return max(1, int((self.share or 0.0) * dim + 0.5))
 
 
-def scheme_within(name: str, budget: Budget, vectors: Doubles, ratio: float) -> Scheme | None:
+def scheme_within(name: str, budget: Budget, dim: int, ratio: float) -> Scheme | None:
     """The named scheme with the largest k that the budget allows; None where not even k = 1 fits.
+
+    Of bytes it is the k of ``Run.for_bytes``.
 
     Parameters
     ----------
@@ -41,24 +49,20 @@ def scheme_within(name: str, budget: Budget, vectors: Doubles, ratio: float) -> 
         whole vectors, whatever the budget.
     budget
         Share of the coordinates, or bytes.
-    vectors
-        Shape (n, d). Where the length of a payload depends on the vector, it is measured on a few of these.
+    dim
+        d, how many coordinates there are.
     ratio
         R2/R1, which ``rand-k-spatial-opt`` is told.
     """
-    dim = vectors.shape[1]
-    name, _, kind = name.partition(" ")
-    values, oracle = kind or "float32", {"ratio": ratio} if name == "rand-k-spatial-opt" else {}
-
-    def with_k(k: int) -> Scheme:
-        return named(name, k, values=values, **oracle)
-
-    if name == AUTO and budget.bytes is not None:
-        return named(name, bytes=budget.bytes) if budget.bytes > HEADER_BYTES else None
-    if budget.share is not None:
-        return with_k(max(1, int(budget.share * dim + 0.5)))
-    if name in SIZELESS:
-        return named(name, values=values)
-    limit = float(budget.bytes or 0)
-    k = largest_k(with_k, limit, vectors, least=0, probes=PROBES)
-    return with_k(k) if k else None
+    text, _, kind = name.partition(" ")
+    known, values = scheme_name(text), value_name(kind or "float32")
+    oracle: dict[str, Any] = {"ratio": ratio} if known == ORACLE else {}
+    if known in SIZELESS:
+        return named(known, values=values)
+    if budget.bytes is None:
+        return named(known, budget.count(dim), values=values, **oracle)
+    if known == AUTO:
+        return named(known, bytes=budget.bytes) if budget.bytes > HEADER_BYTES else None
+    if not budget.allows(Run(named(known, 1, values=values, **oracle), dim).payload_bytes):
+        return None
+    return Run.for_bytes(known, dim, budget.bytes, values=values, **oracle).scheme

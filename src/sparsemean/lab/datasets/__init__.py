@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from sparsemean.errors import InvalidInput
@@ -12,9 +12,22 @@ from sparsemean.lab.datasets.download import download
 from sparsemean.lab.datasets.entry import DatasetEntry
 from sparsemean.lab.datasets.find import ENVIRONMENT, Directory
 from sparsemean.lab.datasets.images import Images
+from sparsemean.lab.datasets.reading import Decimal, Missing, Reading
 from sparsemean.lab.datasets.stream import Stream
 
-__all__ = ["ENTRIES", "DatasetEntry", "Images", "Stream", "download", "fetch", "load", "names", "splits"]
+__all__ = [
+    "ENTRIES",
+    "DatasetEntry",
+    "Images",
+    "Reading",
+    "Stream",
+    "download",
+    "fetch",
+    "load",
+    "loaded",
+    "names",
+    "splits",
+]
 
 LOADERS: dict[str, Callable[[Directory | None], Images | Stream]] = {
     "fashion-mnist": fashion_mnist.load,
@@ -40,18 +53,32 @@ def names() -> tuple[str, ...]:
     return tuple(LOADERS)
 
 
-def load(name_or_path: Directory, directory: Directory | None = None, header: bool | None = None) -> Images | Stream:
-    """Load a data set by name, or vectors from a file.
+def load(
+    name_or_path: Directory | Sequence[Directory],
+    directory: Directory | None = None,
+    header: bool | None = None,
+    *,
+    node: str | None = None,
+    round: str | None = None,
+    columns: Sequence[str] = (),
+    array: str | None = None,
+    decimal: Decimal | None = None,
+    missing: Missing = "refuse",
+    transpose: bool = False,
+    steps: int | None = None,
+) -> Images | Stream:
+    """Load a data set by name, or vectors from files.
 
     Parameters
     ----------
     name_or_path
-        One of ``names()``, or a path. Write ``./`` before a file that has the name of a set.
+        One of ``names()``, or the path of a file; several paths, or a folder, of which each file is a node. Write
+        ``./`` before a file that has the name of a set.
     directory
         Where to look for the files of a set first; then in the folder that ``SPARSEMEAN_DATA`` names, then in
         ``../shared/data``.
-    header
-        Whether the first line of a ``.csv`` file holds names; by default the line itself tells (``docs/data.md``).
+    header, node, round, columns, array, decimal, missing, transpose, steps
+        What a file of your own does not say, as in ``Reading`` (``docs/data.md``).
 
     Examples
     --------
@@ -59,14 +86,24 @@ def load(name_or_path: Directory, directory: Directory | None = None, header: bo
     >>> weather.vectors.shape, weather.nodes[0]
     ((31, 37, 89), '22016001')
     """
-    name = os.fspath(name_or_path)
-    if name in LOADERS:
-        if header is not None:
-            raise InvalidInput(f"{name} is a data set; header= is for a .csv file of your own")
-        return LOADERS[name](directory)
-    if not Path(name).exists():
-        raise InvalidInput(f"{name!r} is neither a file nor a data set; known sets are {', '.join(LOADERS)}")
-    return vectors.load(name, header)
+    reading = Reading(header, node, round, columns, array, decimal, missing, transpose, steps)
+    return loaded(name_or_path, reading, directory)
+
+
+def loaded(
+    name_or_path: Directory | Sequence[Directory], reading: Reading, directory: Directory | None = None
+) -> Images | Stream:
+    """The same, with what the file does not say as one value."""
+    given = [name_or_path] if isinstance(name_or_path, str | os.PathLike) else name_or_path
+    paths = [os.fspath(path) for path in given]
+    if len(paths) == 1 and paths[0] in LOADERS:
+        if reading.given:
+            raise InvalidInput(f"{paths[0]} is a data set; {reading.given[0]}= is for a file of your own")
+        return LOADERS[paths[0]](directory)
+    for path in paths:
+        if not Path(path).exists():
+            raise InvalidInput(f"{path!r} is neither a file nor a data set; known sets are {', '.join(LOADERS)}")
+    return vectors.load(paths, reading)
 
 
 def fetch(name: str, directory: Directory | None = None, base_url: str | None = None) -> tuple[Path, ...]:

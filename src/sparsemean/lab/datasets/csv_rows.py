@@ -1,9 +1,10 @@
-"""Rows from a CSV file: one line per node, or per round and node."""
+"""Rows from a text file of cells: one line per node, or per round and node."""
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from datetime import datetime
 from itertools import chain
 from pathlib import Path
 
@@ -11,95 +12,154 @@ import numpy as np
 
 from sparsemean._types import Doubles
 from sparsemean.errors import InvalidInput
-from sparsemean.lab.datasets.rows import LABELS, Rows
-from sparsemean.lab.numbers import parse_number
+from sparsemean.lab.datasets import cell
+from sparsemean.lab.datasets.columns import LABELS, UNNAMED, Columns, columns_of, without_index
+from sparsemean.lab.datasets.content import counted
+from sparsemean.lab.datasets.reading import Reading
+from sparsemean.lab.datasets.rows import Rows
+from sparsemean.lab.datasets.text_lines import Line, lines_of
 
-Line = tuple[int, list[str]]
+
+class DecimalComma(Exception):
+    """A cell holds a number with a decimal comma, while points were expected."""
 
 
-def read(path: Path, header: bool | None = None) -> Rows:
-    """The rows of a comma-separated UTF-8 file.
+def rows(path: Path, reading: Reading, of_node: bool = False) -> Rows:
+    """The rows of a text file whose cells commas, semicolons, tabs, bars or blanks separate.
 
-    ``header`` says whether the first line holds names. By default that is told by the line itself: names alone, or
-    ``node`` or ``round`` among them, or pandas' column numbers 0, 1, 2, …, which the rows' ``note`` then mentions.
+    ``of_node`` says that the file is that of one node, so that dates are rounds.
     """
+    return rows_in(lambda: lines_of(path), path, reading, of_node)
+
+
+def rows_in(lines: Callable[[], Iterable[Line]], path: Path, reading: Reading, of_node: bool = False) -> Rows:
+    """The rows in lines of cells, which are gone through once more where their decimal mark turns out to be a comma."""
+    if reading.decimal is not None:
+        return _parsed(iter(lines()), path, reading, of_node, reading.decimal)
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            return parsed(cells(file), path, header)
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise InvalidInput(f"{path} cannot be read as comma-separated UTF-8 text ({error})") from error
+        return _parsed(iter(lines()), path, reading, of_node, ".", guessed=True)
+    except DecimalComma:
+        pass
+    with_commas = [text for _, line in lines() for text in line if cell.is_comma_number(text)]
+    if all(map(cell.is_either, with_commas)):
+        raise InvalidInput(
+            f"{path}: the comma in {with_commas[0]!r} and all others may be a decimal mark or separate thousands; say "
+            "--decimal , (in Python decimal=',') if it is a decimal mark, else export the numbers without it"
+        )
+    found = _parsed(iter(lines()), path, reading, of_node, ",")
+    return replace(found, notes=[*found.notes, "commas within cells were read as decimal marks"])
 
 
-def cells(lines: Iterator[str]) -> Iterator[Line]:
-    """Line number and stripped cells of every line that is not blank."""
-    reader = csv.reader(lines, strict=True)
-    for row in reader:
-        stripped = [cell.strip() for cell in row]
-        if stripped not in ([], [""]):
-            yield reader.line_num, stripped
-
-
-def parsed(lines: Iterator[Line], path: Path, header: bool | None = None) -> Rows:
-    """The rows in lines of cells."""
+def _parsed(
+    lines: Iterator[Line], path: Path, reading: Reading, of_node: bool, decimal: str, guessed: bool = False
+) -> Rows:
+    """The rows in lines of cells; ``DecimalComma`` if a point was a wrong guess."""
     first, second = next(lines, None), next(lines, None)
     if first is None:
         raise InvalidInput(f"{path} holds no numbers: the file is empty")
+    names = names_in(first, path, reading.header, alone=second is None)
     following = [] if second is None else [second]
-    names = names_in(first, path, header, alone=second is None)
     data = chain([] if names else [first], following, lines)
-    labels = {label: names.index(label) for label in LABELS if label in names}
-    index = 0 if names and names[0] == "" else None
-    coordinates = [i for i in range(len(first[1])) if i not in labels.values() and i != index]
-
+    width = len(first[1])
+    sample = first[1] if not names else second[1] if second else []
+    columns = columns_of(
+        path,
+        names,
+        width,
+        reading,
+        of_node,
+        dated=lambda i: i < len(sample) and cell.is_date(sample[i]),
+        whole=lambda i: i < len(sample) and sample[i].isdecimal(),
+    )
     numbers: list[Doubles] = []
     places: list[int] = []
-    nodes, rounds = [], []
+    nodes: list[str] = []
+    rounds: list[int | datetime] = []
+    index: list[str] = []
     for line, row in data:
-        if len(row) != len(first[1]):
-            raise InvalidInput(f"{path}: line {line} has {len(row)} cells, the first line has {len(first[1])}")
-        if index is not None and row[index] != str(len(places)):
+        place = f"{path}: line {line}"
+        if len(row) != width:
             raise InvalidInput(
-                f"{path}: line {line}: the first column has no name and does not count lines from 0, so it is no index "
-                "that could be left out; name it (pandas: to_csv(index_label='node')), or write index=False"
+                f"{place} has {counted(len(row), 'cell')}{'' if row[-1] else ', the last one empty'}, the first line "
+                f"has {width}; every line needs the same number, and text with a separator in it needs quotes"
             )
-        numbers.append(vector(row, coordinates, f"{path}: line {line}"))
+        if columns.index is not None:
+            index.append(row[columns.index])
+        numbers.append(_vector(row, columns, place, decimal, guessed))
         places.append(line)
-        if "node" in labels:
-            nodes.append(node(row[labels["node"]], f"{path}: line {line}"))
-        if "round" in labels:
-            rounds.append(whole(row[labels["round"]], f"{path}: line {line}"))
+        if columns.node is not None:
+            nodes.append(_node(row[columns.node], place))
+        if columns.round is not None:
+            rounds.append(_round(row[columns.round], place))
+    table = np.array(numbers, dtype=np.float64).reshape(len(numbers), len(columns.coordinates))
+    columns, table = _without_empty(columns, table, names)
+    columns, named = without_index(columns, index, of_node)
     return Rows(
         path=path,
-        numbers=np.array(numbers, dtype=np.float64).reshape(len(numbers), len(coordinates)),
-        nodes=nodes if "node" in labels else None,
-        rounds=rounds if "round" in labels else None,
+        numbers=table,
+        nodes=named or nodes or None,
+        rounds=rounds or None,
         place=lambda row: f"line {places[row]}",
-        columns=[f"column {i + 1}" for i in coordinates],
-        note="" if header is not None else note(names, first[0]),
+        columns=[f"column {columns.names[i]}" for i in columns.coordinates],
+        names=[names[i] for i in columns.coordinates] if names else (),
+        origin=columns.origin(
+            f"lines {places[0]} to {places[-1]}" if len(places) > 1 else f"line {places[0]}" if places else ""
+        ),
+        notes=[*([] if reading.header is not None else _header_note(names, first[0])), *columns.notes],
     )
 
 
-def names_in(first: Line, path: Path, header: bool | None, alone: bool) -> Sequence[str]:
-    """The names in the first line, in lower case; none if it is a line of numbers.
+def _without_empty(columns: Columns, table: Doubles, names: Sequence[str]) -> tuple[Columns, Doubles]:
+    """Without columns that have neither a name nor any number, as where lines end in a separator."""
+    filled = ~np.isnan(table)
+    kept = [
+        j for j, i in enumerate(columns.coordinates) if filled[:, j].any() or not len(table) or (names and names[i])
+    ]
+    if len(kept) == table.shape[1]:
+        return columns, table
+    note = f"{counted(table.shape[1] - len(kept), 'column')} without a name or any number left out"
+    coordinates = [columns.coordinates[j] for j in kept]
+    return replace(columns, coordinates=coordinates, notes=[*columns.notes, note]), table[:, kept]
 
-    The name of the first column is empty where pandas wrote its index there.
+
+def names_in(first: Line, path: Path, header: bool | None, alone: bool) -> Sequence[str]:
+    """The names in the first line; none if it is a line of data.
+
+    Some names are empty: of the first column where pandas wrote its index there, and where nothing but separators are.
     """
     line, row = first
-    names = [cell.lower() for cell in row]
     if header is False:
         return []
-    if header is None and all(map(is_number, row)):
-        return names if numbered(names) and not alone else []
-    others = names[1:] if names[0] == "" else names
-    told = header or numbered(others) or set(LABELS) & set(names)
-    if any(map(is_number, others)) and not told:
+    others = row[1:] if row[0].lower() in UNNAMED else row
+    by_pandas = numbered(others) or (numbered(row[1:]) and not _data(row[0]))
+    told = header or by_pandas or set(LABELS) & {name.lower() for name in row}
+    if header is None and all(map(_data, row)) and any(map(_numeric, row)) and not (by_pandas and not alone):
+        if not row[0] and all(map(_numeric, others)):
+            raise InvalidInput(
+                f"{path}: line {line} begins with an empty cell; say --header if it holds names, --no-header if numbers"
+            )
+        return []
+    if not told and any(map(_numeric, others)):
         raise InvalidInput(
-            f"{path}: line {line} mixes numbers and text ({', '.join(row[:4])}…); remove a column of text, or name it "
-            f"node in a header (pandas: to_csv(index_label='node'), or index=False, header=False)"
+            f"{path}: line {line} mixes numbers and text ({', '.join(row[:4])}…); if it holds names, say --header; if "
+            "not, --no-header, and --node 1 where column 1 names the nodes"
         )
-    if not others or "" in others or len(set(others)) != len(others):
-        raise InvalidInput(f"{path}: line {line} is no header, since its names are not distinct, nor are they numbers")
-    return names
+    named = [name.lower() for name in others if name]
+    if not named or len(set(named)) != len(named):
+        raise InvalidInput(
+            f"{path}: line {line} is no header, since its names are not distinct, nor are they numbers; say "
+            "--no-header if it holds data"
+        )
+    return row
+
+
+def _data(text: str) -> bool:
+    return cell.number(text) is not None or cell.is_comma_number(text) or cell.is_date(text)
+
+
+def _numeric(text: str) -> bool:
+    """Whether the cell is a number that is there."""
+    return text.lower() not in cell.MISSING and (cell.number(text) is not None or cell.is_comma_number(text))
 
 
 def numbered(names: Sequence[str]) -> bool:
@@ -107,48 +167,46 @@ def numbered(names: Sequence[str]) -> bool:
     return len(names) > 0 and list(names) == [str(i) for i in range(len(names))]
 
 
-def note(names: Sequence[str], line: int) -> str:
-    """What was read as pandas' own and not as data, for people; empty where nothing was."""
-    if names and names[0] == "":
-        return (
-            "the first column, which has no name and counts 0, 1, 2, …, was read as pandas' index and not as a "
-            "coordinate (give it a name if it is one)"
-        )
-    if numbered(names):
-        return (
-            f"line {line}, which counts 0, 1, 2, …, was read as pandas' column names and not as a node (--no-header, "
-            "or header=False, reads it as a node)"
-        )
-    return ""
+def _header_note(names: Sequence[str], line: int) -> list[str]:
+    if not numbered(names):
+        return []
+    return [
+        f"line {line}, which counts 0, 1, 2, …, was read as pandas' column names and not as a node (--no-header, or "
+        "header=False, reads it as a node)"
+    ]
 
 
-def is_number(cell: str) -> bool:
-    """Whether the cell can be read as a number, NaN and infinity included."""
-    return parse_number(cell) is not None
+def _vector(row: Sequence[str], columns: Columns, place: str, decimal: str, guessed: bool) -> Doubles:
+    """The row's numbers, NaN where one is missing."""
+    coordinates = columns.coordinates
+    if decimal == ".":
+        try:
+            return np.array([float(row[i]) for i in coordinates])
+        except ValueError:
+            pass
+    found = [cell.number(row[i], decimal) for i in coordinates]
+    if None in found:
+        i = coordinates[found.index(None)]
+        if guessed and cell.is_comma_number(row[i]):
+            raise DecimalComma
+        raise InvalidInput(f"{place}, column {columns.names[i]}: {cell.why_no_number(row[i], decimal)}")
+    return np.array(found, np.float64)
 
 
-def vector(row: Sequence[str], coordinates: Sequence[int], place: str) -> Doubles:
-    """The row's numbers."""
+def _round(text: str, place: str) -> int | datetime:
     try:
-        return np.array([float(row[i]) for i in coordinates])
+        return int(text)
     except ValueError:
-        column = next(i for i in coordinates if not is_number(row[i]))
-        what = f"{row[column][:40]!r} is not a number" if row[column] else "the cell is empty"
+        pass
+    told = cell.moment(text)
+    if told is None:
         raise InvalidInput(
-            f"{place}, column {column + 1}: {what}; numbers look like -1.5e3, columns are separated by commas"
-        ) from None
+            f"{place}: the round must be a whole number or a date such as 2024-01-31T06:00, got {text[:40]!r}"
+        )
+    return told
 
 
-def whole(cell: str, place: str) -> int:
-    """The cell's round."""
-    try:
-        return int(cell)
-    except ValueError:
-        raise InvalidInput(f"{place}: the round must be a whole number, got {cell[:40]!r}") from None
-
-
-def node(cell: str, place: str) -> str:
-    """The cell's name."""
-    if not cell:
-        raise InvalidInput(f"{place}: the node has no name")
-    return cell
+def _node(text: str, place: str) -> str:
+    if not text:
+        raise InvalidInput(f"{place}: the node has no name; fill it in, or leave the line out")
+    return text

@@ -8,6 +8,8 @@ from sparsemean.lab.datasets.find import Directory
 from sparsemean.lab.datasets.images import Images
 from sparsemean.lab.optional_modules import optional
 
+NAME = "digits"
+PACKAGE = ("sklearn", "the set digits", "lab")
 TRAIN = 1437
 ATTRIBUTION = (
     "Alpaydin, Kaynak, Optical Recognition of Handwritten Digits, UCI Machine Learning Repository, 1998, "
@@ -21,7 +23,8 @@ def load(directory: Directory | None = None) -> Images:
     The set comes without a split. Its order is kept: neighbours are probably by the same hand, and shuffling would put
     that hand on both sides. ``directory`` is not used; the package carries the data.
     """
-    bunch = optional("sklearn.datasets", "the set digits", "lab").load_digits()
+    _, purpose, extra = PACKAGE
+    bunch = optional("sklearn.datasets", purpose, extra).load_digits()
     pixels, labels = (bunch.data / 16).astype(np.float32), bunch.target.astype(np.int64)
     classes = tuple(str(digit) for digit in range(10))
-    return Images("digits", pixels[:TRAIN], labels[:TRAIN], pixels[TRAIN:], labels[TRAIN:], classes, ATTRIBUTION)
+    return Images(NAME, pixels[:TRAIN], labels[:TRAIN], pixels[TRAIN:], labels[TRAIN:], classes, ATTRIBUTION)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, date, datetime, time
 from pathlib import Path
 from typing import Any
 
@@ -9,46 +10,66 @@ import numpy as np
 
 from sparsemean._types import Doubles
 from sparsemean.errors import InvalidInput
-from sparsemean.lab.datasets.rows import LABELS, Rows
+from sparsemean.lab.datasets.columns import columns_of, without_index
+from sparsemean.lab.datasets.reading import Reading
+from sparsemean.lab.datasets.rows import Rows
 from sparsemean.lab.optional_modules import optional
 
 
-def read(path: Path) -> Rows:
-    """The rows of a table whose columns are numbers, besides ``round`` and ``node``."""
+def rows(path: Path, reading: Reading, of_node: bool = False) -> Rows:
+    """The rows of a table; ``of_node`` says that the file is that of one node, so that dates are rounds."""
     parquet = optional("pyarrow.parquet", "reading .parquet files", "lab")
+    types = optional("pyarrow.types", "reading .parquet files", "lab")
     try:
         with parquet.ParquetFile(path) as file:
             table = file.read()
     except (OSError, optional("pyarrow", "reading .parquet files", "lab").ArrowException) as error:
         raise InvalidInput(f"{path} cannot be read as Parquet ({error})") from error
-    names = [str(name) for name in table.column_names]
-    lowered = [name.lower() for name in names]
-    if len(set(lowered)) != len(lowered):
-        raise InvalidInput(f"{path}: column names are not distinct: {', '.join(names)}")
-    coordinates = [i for i, name in enumerate(lowered) if name not in LABELS]
-    columns = [numbers(table.column(i), names[i], path) for i in coordinates]
+    written = [str(name) for name in table.column_names]
+    names = ["" if name.startswith("__index_level_") else name for name in written]
+    if len({name.lower() for name in written}) != len(written):
+        raise InvalidInput(f"{path}: column names are not distinct: {', '.join(written)}")
+    order = sorted(range(len(names)), key=lambda i: names[i] != "")  # pandas puts its index last
+    kinds = [table.column(i).type for i in order]
+    columns = columns_of(
+        path,
+        [names[i] for i in order],
+        len(names),
+        reading,
+        of_node,
+        dated=lambda i: types.is_temporal(kinds[i]),
+        whole=lambda i: types.is_integer(kinds[i]),
+    )
+    index = [] if columns.index is None else [str(value) for value in table.column(order[columns.index]).to_pylist()]
+    columns, named = without_index(columns, index, of_node)
+    if named is None and columns.node is not None:
+        named = _nodes(table.column(order[columns.node]), path)
+    found = [_numbers(table.column(order[i]), written[order[i]], path) for i in columns.coordinates]
     return Rows(
         path=path,
-        numbers=np.stack(columns, axis=1) if columns else np.empty((table.num_rows, 0)),
-        nodes=nodes(table.column(lowered.index("node")), path) if "node" in lowered else None,
-        rounds=rounds(table.column(lowered.index("round")), path) if "round" in lowered else None,
+        numbers=np.stack(found, axis=1) if found else np.empty((table.num_rows, 0)),
+        nodes=named,
+        rounds=None if columns.round is None else _rounds(table.column(order[columns.round]), path),
         place=lambda row: f"row {row} (counted from 0)",
-        columns=[f"column {names[i]!r}" for i in coordinates],
+        columns=[f"column {written[order[i]]!r}" for i in columns.coordinates],
+        names=[names[order[i]] for i in columns.coordinates],
+        origin=columns.origin(),
+        notes=columns.notes,
     )
 
 
-def numbers(column: Any, name: str, path: Path) -> Doubles:
+def _numbers(column: Any, name: str, path: Path) -> Doubles:
     """A numeric column, NaN where nothing is."""
-    if name.startswith("__index_level_"):
-        raise InvalidInput(f"{path}: column {name!r} is an unnamed pandas index; call it 'node', or write index=False")
     values = np.asarray(column.to_numpy())
     if values.dtype.kind not in "iuf":
-        raise InvalidInput(f"{path}: column {name!r} holds {column.type}, not numbers; remove it, or call it 'node'")
+        raise InvalidInput(
+            f"{path}: column {name!r} holds {column.type}, not numbers; say --node {name} if it names the nodes, or "
+            "name those that count with --columns"
+        )
     return values.astype(np.float64)
 
 
-def nodes(column: Any, path: Path) -> list[str]:
-    """The node names."""
+def _nodes(column: Any, path: Path) -> list[str]:
     values = column.to_pylist()
     for row, value in enumerate(values):
         if value is None or value == "":
@@ -56,10 +77,15 @@ def nodes(column: Any, path: Path) -> list[str]:
     return [str(value) for value in values]
 
 
-def rounds(column: Any, path: Path) -> list[int]:
-    """The round numbers."""
-    values: list[int] = column.to_pylist()
-    for row, value in enumerate(values):
-        if isinstance(value, bool) or not isinstance(value, int):
-            raise InvalidInput(f"{path}: row {row} (counted from 0): the round must be a whole number, got {value!r}")
-    return values
+def _rounds(column: Any, path: Path) -> list[int | datetime]:
+    return [_round(value, f"{path}: row {row} (counted from 0)") for row, value in enumerate(column.to_pylist())]
+
+
+def _round(value: Any, place: str) -> int | datetime:
+    if isinstance(value, datetime):
+        return value if value.tzinfo else value.replace(tzinfo=UTC)
+    if isinstance(value, date):
+        return datetime.combine(value, time(), UTC)
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise InvalidInput(f"{place}: the round must be a whole number or a date, got {value!r}")
+    return value

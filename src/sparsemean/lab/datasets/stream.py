@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sparsemean._types import Doubles, Floats
+from sparsemean.lab.datasets.content import counted
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,6 +24,19 @@ class Stream:
     """Show this wherever the data, or a figure made from it, is published."""
     note: str = ""
     """What was guessed about the file and could be meant otherwise, for people; empty where nothing was."""
+    origin: str = ""
+    """Where in the file the numbers stand; empty for a named set."""
+
+    @property
+    def understood(self) -> str:
+        """What was understood of the data, for people.
+
+        >>> Stream("mine", np.zeros((12, 30, 64)), (), origin="columns x0 … x63").understood
+        '12 rounds × 30 nodes × 64 coordinates, from columns x0 … x63'
+        """
+        told = zip(self.vectors.shape, ("round", "node", "coordinate"), strict=True)
+        shape = " × ".join(counted(size, thing) for size, thing in told)
+        return shape + (f", from {self.origin}" if self.origin else "")
 
 
 def standardised(values: Doubles, axis: int) -> npt.NDArray[np.float32]:

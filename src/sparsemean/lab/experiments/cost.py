@@ -16,7 +16,7 @@ ROUND_SECONDS = {
     ("logistic", "cifar-10"): 0.1,
 }
 """Per round: the computation of the task itself."""
-TRIAL_SECONDS = {"ratio-grid": 0.002, "theory": 0.02, "alike": 0.3, "alike-means": 0.01}
+TRIAL_SECONDS = {"ratio-grid": 0.002, "theory": 0.02, "encode-cost": 0.002, "alike": 0.3, "alike-means": 0.01}
 """Per trial, for measures without rounds."""
 
 

@@ -14,7 +14,8 @@ from sparsemean.lab import datasets
 from sparsemean.lab.datasets import Images, splits
 from sparsemean.lab.experiments.setting import EXACT, Setting
 from sparsemean.lab.tasks import KMeans, LogisticRegression, PowerIteration, Quadratic, StreamTask, Task, abrupt_change
-from sparsemean.schemes import Scheme, named
+from sparsemean.schemes import Scheme, named, scheme_name
+from sparsemean.wire.values import value_name
 
 ORACLE = "rand-k-spatial-opt"
 
@@ -71,7 +72,7 @@ def scheme_of(setting: Setting, k: int | tuple[int, ...], ratio: float = 0.0) ->
     """
     name, _, kind = setting.scheme.partition(" ")
     told = {"ratio": ratio} if name == ORACLE else {}
-    return named(name, k, values=kind or str(setting.option("values", "float32")), **told)
+    return named(scheme_name(name), k, values=value_name(kind or str(setting.option("values", "float32"))), **told)
 
 
 _TASK_OPTIONS = ("batch", "change", "clusters", "correlation", "dim", "loss_rows", "rate")

@@ -18,6 +18,7 @@ from sparsemean.lab.experiments.cost import longest_first
 from sparsemean.lab.experiments.setting import Setting, SettingFailed
 from sparsemean.lab.experiments.setting_rows import labelled
 from sparsemean.lab.experiments.worker_pool import run_all
+from sparsemean.lab.optional_modules import require
 from sparsemean.lab.tables import TableRow, write_table
 
 Progress = Callable[[int, int, str, float], None]
@@ -93,8 +94,11 @@ def affordable_jobs(settings: Iterable[Setting]) -> int:
 
 
 def check_data(settings: Iterable[Setting], data_dir: str | None) -> None:
-    """Raise at once, not an hour later, if files of a data set are missing."""
-    for name in sorted({setting.data for setting in settings} & set(datasets.ENTRIES)):
+    """Raise at once, not an hour later, if files of a data set are missing, or the package that brings it."""
+    needed = {setting.data for setting in settings}
+    if datasets.digits.NAME in needed:
+        require(*datasets.digits.PACKAGE)
+    for name in sorted(needed & set(datasets.ENTRIES)):
         located(datasets.ENTRIES[name], places(data_dir))
 
 

@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
 
-from sparsemean.lab.compare.advice import ORACLE
-from sparsemean.lab.compare.playing import Result
+from sparsemean.lab.compare.budget import ORACLE
+from sparsemean.lab.compare.result import Result
 from sparsemean.lab.frontier.pareto import pareto_front
 from sparsemean.lab.peers import PEERS
 from sparsemean.lab.tables import TableRow
@@ -25,7 +25,7 @@ class Point:
     budget
         Bytes per node and round that it was made for; None where whole vectors are sent.
     k
-        How many coordinates a payload has.
+        How many coordinates a payload has; None where that changes (``auto``).
     bytes_per_node
         Bytes per node and round as they were sent, header included.
     nmse, nmse_se
@@ -38,7 +38,7 @@ class Point:
 
     scheme: str
     budget: int | None
-    k: int
+    k: int | None
     bytes_per_node: float
     nmse: float
     nmse_se: float
@@ -65,7 +65,7 @@ class Point:
     def of(result: Result, budget: int | None) -> Point:
         """The point of a result."""
         same = ("scheme", "bytes_per_node", "nmse", "nmse_se", "exact", "unbiased", "node_state", "diverges")
-        return Point(**{name: getattr(result, name) for name in same}, budget=budget, k=result.k or 0)
+        return Point(**{name: getattr(result, name) for name in same}, budget=budget, k=result.k)
 
 
 @dataclass(frozen=True)

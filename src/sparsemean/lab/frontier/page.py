@@ -14,7 +14,7 @@ from sparsemean.errors import InvalidInput
 from sparsemean.lab.frontier.frontier import Frontier, Point
 from sparsemean.lab.frontier.sweep import DENSE
 from sparsemean.lab.frontier.trade import trade
-from sparsemean.lab.numbers import page_number
+from sparsemean.lab.numbers import page_number, size_of, with_margin
 from sparsemean.lab.report.figure.curve import curve
 from sparsemean.lab.report.figure.figure import AxisScale, Figure, Label, Line, Mark, Panel, PanelRow
 from sparsemean.lab.report.figure.labels import enumeration
@@ -39,10 +39,11 @@ SPEC = Spec(
     "Lower left is better. The thick stairs are the front of unbiased schemes: no other unbiased scheme has both fewer "
     "bytes and a smaller error. The thin dashed stairs are the front of all schemes, on which biased ones stand too. "
     "Schemes on a front and the dense means have a line of their own: colour and mark tell the scheme, dashes the kind "
-    "of values. All others are faint points; point at one to read its name. Bands are two standard errors.",
+    "of values. All others are faint points; point at one to read its name. Bars are two standard errors.",
     (NMSE,),
     x="bytes_per_node",
     x_label="bytes per node and round",
+    kind="joined",
     x_log=True,
     tall=True,
     by_name=True,
@@ -52,7 +53,7 @@ TERMS = (
     "Bytes are those of a payload as it was sent, header included. An unbiased scheme is right on average, so its "
     "errors cancel over rounds. A scheme that diverges, or that is told the true correlation (rand-k-spatial-opt), is "
     "shown but on no front; so is rand-proj-spatial-avg, an estimator of another paper that is there to compare with. "
-    "“identity” is the dense mean: every node sends its whole vector. In tables, ± is one standard error."
+    "“identity” is the dense mean: every node sends its whole vector. ± is two standard errors."
 )
 
 
@@ -114,14 +115,13 @@ def against_bytes(frontier: Frontier) -> Figure:
 def points_table(points: Iterable[Point], frontier: Frontier) -> str:
     """The points as an HTML table."""
     main, of_all = set(frontier.unbiased_front), set(frontier.front)
-    heads = ["scheme and values", "bytes", "k", "NMSE ± se", "exact", "unbiased", "front"]
+    heads = ["scheme and values", "bytes", "k", "NMSE", "exact", "unbiased", "front"]
     rows = []
     for point in points:
-        spread = f" ± {page_number(point.nmse_se)}" if math.isfinite(point.nmse_se) else ""
         exact = "–" if point.exact is None else page_number(point.exact)
         state = " diverges" if point.diverges else " useless" if point.nmse >= frontier.zero_error else ""
-        size = "all" if point.k == frontier.dim else str(point.k)
-        numbers = [page_number(point.bytes_per_node), size, page_number(point.nmse) + spread + state, exact]
+        size = size_of(point.k, frontier.dim)
+        numbers = [page_number(point.bytes_per_node), size, with_margin(point.nmse, 2 * point.nmse_se) + state, exact]
         where = [word for word, front in (("unbiased", main), ("all", of_all)) if point in front]
         words = ["yes" if point.unbiased else "no", " and ".join(where) or "–"]
         row = f"<td class=wide>{swatch(style_of(point.scheme), _colour(point, frontier))} {html.escape(point.scheme)}"

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from sparsemean.lab.frontier.frontier import Frontier, Point
 from sparsemean.lab.frontier.sweep import DENSE
+from sparsemean.lab.numbers import page_number
 
 
 def trade(frontier: Frontier) -> str:
@@ -51,9 +52,9 @@ def described(point: Point) -> str:
     """Name, bytes and error.
 
     >>> described(Point("identity int8", None, 4000, 4100.0, 1.23e-6, 0.0, None, True, False, False))
-    'identity int8 (4.1 KB, 1.2e-06)'
+    'identity int8 (4.1 KB, 1.2·10⁻⁶)'
     """
-    return f"{point.scheme} ({size(point.bytes_per_node)}, {point.nmse:.2g})"
+    return f"{point.scheme} ({size(point.bytes_per_node)}, {page_number(float(f'{point.nmse:.2g}'))})"
 
 
 def size(bytes: float) -> str:

@@ -1,7 +1,7 @@
 """Reports for people, made from result tables: one self-contained HTML page, or one image file per figure.
 
 - ``figure``: what is to be drawn, as plain data
-- ``draw``: a figure as an image file (matplotlib) or as data for plotly.js
+- ``draw``: a figure as an image file (matplotlib) or as data for the script of a page
 - ``page``: HTML pages with figures, tables and verdicts
 """
 

@@ -31,9 +31,11 @@ none has as little noise at as many bits as eden-b.
 from __future__ import annotations
 
 import re
+from typing import cast
 
 import numpy as np
 
+from sparsemean._names import ValueName
 from sparsemean.errors import InvalidInput
 from sparsemean.wire.values import sixteen
 from sparsemean.wire.values.bits import pack_signs, unpack_signs
@@ -61,42 +63,46 @@ __all__ = [
     "pack_signs",
     "unpack_signs",
     "value_kind",
+    "value_name",
 ]
 
 FLOAT32 = Exact(1, "float32", np.dtype("<f4"))
 
-KINDS: dict[str, ValueKind] = {
-    kind.name: kind
-    for kind in (
-        FLOAT32,
-        Exact(2, "float64", np.dtype("<f8")),
-        Rounded(3, "float16", sixteen.FLOAT16),
-        Rounded(4, "bfloat16", sixteen.BFLOAT16),
-        Dithered(5, "int8", bits=8),
-        Dithered(6, "int4", bits=4),
-        Dithered(8, "2-bit", bits=2),
-        Dithered(7, "1-bit", bits=1),
-    )
-}
-LONG: dict[str, ValueKind] = {"int16": Dithered(11, "int16", bits=16)}
+
+def _by_name(*kinds: ValueKind) -> dict[ValueName, ValueKind]:
+    return {cast(ValueName, kind.name): kind for kind in kinds}
+
+
+KINDS = _by_name(
+    FLOAT32,
+    Exact(2, "float64", np.dtype("<f8")),
+    Rounded(3, "float16", sixteen.FLOAT16),
+    Rounded(4, "bfloat16", sixteen.BFLOAT16),
+    Dithered(5, "int8", bits=8),
+    Dithered(6, "int4", bits=4),
+    Dithered(8, "2-bit", bits=2),
+    Dithered(7, "1-bit", bits=1),
+)
+LONG: dict[ValueName, ValueKind] = {"int16": Dithered(11, "int16", bits=16)}
 """Between int8 and float32: noise of 2⁻³⁴ of the largest square of 256 values, whatever their size."""
 
-MODULO: dict[str, ValueKind] = {kind.name: kind for kind in (Modulo(FIRST_CODE + b) for b in range(2, 9))}
+MODULO = _by_name(*(Modulo(FIRST_CODE + b) for b in range(2, 9)))
 
-EDEN: dict[str, ValueKind] = {kind.name: kind for kind in map(Eden, range(16, 129))}
+EDEN = _by_name(*map(Eden, range(16, 129)))
 
-PEERS: dict[str, ValueKind] = {
-    kind.name: kind
-    for kind in (
-        Stochastic(9, "terngrad", levels=3, trits=True),
-        Natural(10, "natural"),
-        *(Stochastic(128 + b, f"qsgd-{b}", levels=2**b - 1, norm=True) for b in range(2, 9)),
-        *(Stochastic(144 + b, f"rotated-{b}", levels=2**b, rotates=True) for b in range(1, 9)),
-    )
-}
+PEERS = _by_name(
+    Stochastic(9, "terngrad", levels=3, trits=True),
+    Natural(10, "natural"),
+    *(Stochastic(128 + b, f"qsgd-{b}", levels=2**b - 1, norm=True) for b in range(2, 9)),
+    *(Stochastic(144 + b, f"rotated-{b}", levels=2**b, rotates=True) for b in range(1, 9)),
+)
 """Quantisers of other papers, to compare with."""
 
-EXAMPLES = (*KINDS, "eden-1", "eden-4")
+_ALL: dict[str, ValueKind] = {
+    name: kind for kinds in (KINDS, LONG, MODULO, EDEN, PEERS) for name, kind in kinds.items()
+}
+
+EXAMPLES: tuple[ValueName, ...] = (*KINDS, "eden-1", "eden-4")
 """Every kind but those to compare with, and two of EDEN's rates."""
 
 NAMES = (
@@ -104,6 +110,11 @@ NAMES = (
     "modulo-b for b from 2 to 8; to compare "
     "with, terngrad, natural, qsgd-b for b from 2 to 8, and rotated-b for b from 1 to 8"
 )
+
+
+def value_name(text: str) -> ValueName:
+    """The text, if it is the name of a kind of values: for names from outside the program, and eden-b in sixteenths."""
+    return cast(ValueName, value_kind(text).name)
 
 
 def value_kind(name: str) -> ValueKind:
@@ -118,7 +129,7 @@ def value_kind(name: str) -> ValueKind:
     none, use 'eden-1.3125'
     """
     try:
-        return KINDS.get(name) or PEERS.get(name) or LONG.get(name) or MODULO.get(name) or EDEN[name]
+        return _ALL[name]
     except (KeyError, TypeError):
         pass
     bits = re.fullmatch(r"eden-([0-9]{1,3}(\.[0-9]{0,20})?)", name) if isinstance(name, str) else None

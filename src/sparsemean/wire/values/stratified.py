@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import ClassVar, final
 
 import numpy as np
@@ -22,6 +24,7 @@ from sparsemean.wire.values.kind import Read, ValueKind
 
 OWN, COMMON = 0, 1
 MOST_BEYOND = 256  # steps that a value may lie beyond the codes
+UNLIKELY = 1e-14
 
 
 @final
@@ -90,14 +93,14 @@ class Stratified(ValueKind):
         """Whether few values will lie beyond the codes, and the step's square is at most twice the node's own.
 
         It goes by the values alone. Were it to go by how many turn out to be beyond, the dither of those that travel so
-        would no longer be uniform. ``most_bytes`` leaves room for so many more than are expected here that it happens
-        with a probability below 1e-14 that they do not fit.
+        would no longer be uniform. ``most_bytes`` leaves room for so many more than are expected here that they do
+        not fit with a probability below 1e-14.
         """
         sizes = np.abs(values)
         if not np.all(sizes < (self.levels / 2 + MOST_BEYOND - 1) * self.step):
             return False
         beyond = np.sum(np.clip((sizes - self.scale) / self.step, 0.0, 1.0))  # on average, |D| being below ½
-        if beyond > 3.0 + self.kind.size(values.size) / 24.0:
+        if beyond > _expected(self.kind, values.size):
             return False
         own = own_scales(values)
         return bool(self.scale**2 <= 2.0 * np.mean(own * own)) if own.size else False
@@ -158,7 +161,27 @@ class Stratified(ValueKind):
         return (words.astype(np.float64) + 0.5) * 2.0**-32 - 0.5
 
 
+def _expected(kind: Dithered, count: int) -> float:
+    """How many values may be expected to lie beyond the codes."""
+    return 3.0 + kind.size(count) / 24.0
+
+
+@lru_cache(maxsize=1024)
 def most_bytes(kind: Dithered, count: int) -> int:
-    """What the common step may take: a quarter and 96 bytes more than the node's own, of which little is needed."""
-    own = kind.size(count)
-    return own + own // 4 + 96
+    """What the common step may take: the codes, and the list of as many values beyond them as there can be."""
+    beyond = min(count, _most(_expected(kind, count)))
+    return kind.size(count) + coordinates.most_bytes(beyond, max(count, 1)) + beyond
+
+
+def _most(expected: float) -> int:
+    """How many of independent events, so many of which are expected, happen but for a probability below 1e-14.
+
+    By Chernoff's bound, P(X ≥ b) ≤ e^(b − m)·(m/b)^b for b ≥ m.
+
+    >>> _most(3.0), _most(300.0)
+    (25, 449)
+    """
+    most = math.ceil(expected)
+    while most + 1 - expected + (most + 1) * math.log(expected / (most + 1)) >= math.log(UNLIKELY):
+        most += 1
+    return most

@@ -12,6 +12,7 @@ from sparsemean.lab.report.figure.compose import POINTS, compose
 from sparsemean.lab.report.figure.curve import curve
 from sparsemean.lab.report.figure.figure import Figure
 from sparsemean.lab.report.figure.table import ResultTable
+from sparsemean.lab.student import t_quantile
 
 from .. import fake
 
@@ -79,7 +80,7 @@ def test_lines_are_the_means_over_seeds():
     line = composed("kmeans", rows).rows[1].panels[0].lines[0]
     mse = np.array([float(str(row["mse"])) for row in rows]).reshape(3, 4)
     assert line.measured.mean == pytest.approx(mse.mean(axis=0))
-    assert line.measured.error == pytest.approx(mse.std(axis=0, ddof=1) / math.sqrt(3))
+    assert line.measured.margin == pytest.approx(t_quantile(3) * mse.std(axis=0, ddof=1) / math.sqrt(3))
 
 
 def test_who_diverges_is_said():

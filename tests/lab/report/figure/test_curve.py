@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sparsemean.lab.report.figure.curve import curve
+from sparsemean.lab.student import t_quantile
 
 VALUES = st.floats(-1e6, 1e6)
 
@@ -24,16 +25,17 @@ def test_mean_and_error_are_those_of_numpy(rows):
         assert found.seeds[i] == len(own)
         assert found.mean[i] == pytest.approx(own.mean(), rel=1e-9, abs=1e-9)
         if len(own) > 1:
-            assert found.error[i] == pytest.approx(own.std(ddof=1) / math.sqrt(len(own)), rel=1e-6, abs=1e-6)
+            reach = t_quantile(len(own)) * own.std(ddof=1) / math.sqrt(len(own))
+            assert found.margin[i] == pytest.approx(reach, rel=1e-6, abs=1e-6)
         else:
-            assert math.isnan(found.error[i])
+            assert math.isnan(found.margin[i])
 
 
 def test_a_seed_that_left_all_bounds_takes_its_point_with_it():
     found = curve([0, 0, 1, 1, 2, 2], [1.0, 3.0, 1.0, math.inf, math.inf, math.inf])
     assert found.mean.tolist() == [2.0, math.inf, math.inf]
     assert found.lost.tolist() == [0, 1, 2]
-    assert np.isfinite(found.error).tolist() == [True, False, False]
+    assert np.isfinite(found.margin).tolist() == [True, False, False]
 
 
 def test_rows_without_a_value_are_left_out():
@@ -47,7 +49,7 @@ def test_places_that_differ_by_rounding_are_one():
 
 def test_the_rows_own_errors_are_pooled():
     found = curve([0, 0], [1.0, 3.0], [0.3, 0.4])
-    assert found.error.tolist() == [pytest.approx(0.25)]
+    assert found.margin.tolist() == [pytest.approx(0.5)]  # twice the standard error
 
 
 def test_numbers_near_the_largest_do_not_disturb():

@@ -116,8 +116,8 @@ def test_the_kind_of_values_changes_the_dash_alone():
 def test_names_are_safe_in_style_sheets_and_legends():
     name = "</style><script>alert(1)</script>\"'"
     assert token(name).removeprefix("--s").isalnum()
-    assert "<script" not in legend([name])
+    assert "<script" not in legend([name], str)
 
 
 def test_every_listed_scheme_has_a_legend_entry():
-    assert legend(_LISTED).count("<button") == len(_LISTED)
+    assert legend(_LISTED, str).count("<button") == len(_LISTED)

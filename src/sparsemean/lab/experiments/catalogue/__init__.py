@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from sparsemean.errors import InvalidInput
-from sparsemean.lab.experiments.catalogue import beyond, correlation, designed, equal_bytes, learning, memory
+from sparsemean.lab.experiments.catalogue import beyond, correlation, designed, encoding, equal_bytes, learning, memory
 from sparsemean.lab.experiments.catalogue.size import FULL, QUICK, ExperimentSize
 from sparsemean.lab.experiments.setting import Setting
 from sparsemean.lab.experiments.theory_table import STATEMENTS
@@ -35,8 +35,10 @@ FIGURES: dict[str, Callable[[ExperimentSize, int], list[Setting]]] = {
     "power-iteration": learning.power_iteration,
     "kmeans": learning.kmeans,
     "logistic": learning.logistic,
+    "logistic-variants": learning.logistic_variants,
     "shared-memory": memory.shared_memory,
     "variants": memory.variants,
+    "encode-cost": encoding.encode_cost,
     "power-iteration-bytes": equal_bytes.power_iteration_bytes,
     "kmeans-bytes": equal_bytes.kmeans_bytes,
     "beyond-power": beyond.beyond_power,

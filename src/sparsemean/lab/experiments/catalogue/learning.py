@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sparsemean.lab.experiments.catalogue.schemes import BASELINES, SPARSE
+from sparsemean.lab.experiments.catalogue.schemes import AVG, BASELINES, BIASED, SPARSE, TEMPORAL
 from sparsemean.lab.experiments.catalogue.size import ExperimentSize
 from sparsemean.lab.experiments.setting import EXACT, Setting
 
@@ -45,10 +45,21 @@ def logistic(size: ExperimentSize, seed: int) -> list[Setting]:
     return [logistic_setting(size, seed, *compared, "logistic") for compared in with_shares(LOGISTIC_SHARES)]
 
 
-def logistic_setting(size: ExperimentSize, seed: int, scheme: str, share: float | None, figure: str) -> Setting:
+def logistic_variants(size: ExperimentSize, seed: int) -> list[Setting]:
+    """The same with IID data, where nodes are more alike; and non-IID with nodes that send their largest entries."""
+    return [
+        logistic_setting(size, seed, scheme, None if scheme == EXACT else 0.01, "logistic-variants", split)
+        for split, more in (("iid", ()), ("non-iid", BIASED))
+        for scheme in (EXACT, *BASELINES, AVG, TEMPORAL, *more)
+    ]
+
+
+def logistic_setting(
+    size: ExperimentSize, seed: int, scheme: str, share: float | None, figure: str, split: str = "non-iid"
+) -> Setting:
     """One run of logistic regression; the same in every figure."""
     options = (("rate", size.logistic_rate), ("loss_rows", size.loss_rows))
-    place = (seed, size.logistic_rounds, "non-iid", 10, options)
+    place = (seed, size.logistic_rounds, split, 10, options)
     return Setting(figure, "logistic", size.colour, scheme, share, *place)
 
 

@@ -33,6 +33,9 @@ VARIANTS = (
 )
 """What the paper says can be done, and does not draw."""
 
+BIASED = ("top-k", "error-feedback-top-k")
+"""Nodes send their largest entries; with error feedback what was left out is added to the next vector."""
+
 SIZE_DEPENDS = ("wangni", "induced")
 """Their payloads depend on the vector, and at the same k are not as long as rand-k's."""
 

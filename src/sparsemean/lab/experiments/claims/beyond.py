@@ -10,10 +10,9 @@ import numpy as np
 from sparsemean.lab.experiments.catalogue.beyond import PAPERS_BEST
 from sparsemean.lab.experiments.catalogue.schemes import ADAPTIVE, AVG, BEYOND, HYBRID, SHARED, STABLE, TEMPORAL
 from sparsemean.lab.experiments.claims.check import Check, of_number, of_values
-from sparsemean.lab.experiments.claims.claim import Claim
+from sparsemean.lab.experiments.claims.claim import COLOUR, IMAGES, OWN, Claim
 from sparsemean.lab.experiments.claims.evidence import Summary, Tables, Where, compared, late, told
 
-IMAGES, COLOUR = "fashion-mnist", "cifar-10"
 PLACE = "Past the paper"
 
 
@@ -82,18 +81,21 @@ CLAIMS = (
         "Power iteration, IID, k = 0.1d, round 40: Hybrid has at most 1/500 of Rand-k-Temporal's error, 1/40 of the "
         "O(d) memory's.",
         lambda tables: [*_power(tables, "iid", TEMPORAL, 40, 1 / 500), *_power(tables, "iid", SHARED, 40, 1 / 40)],
+        source=OWN,
     ),
     Claim(
         "hybrid-early",
         PLACE,
         "The same in round 3: at most 1/10 of Spatial(Avg)'s.",
         lambda tables: _power(tables, "iid", AVG, 3, 1 / 10),
+        source=OWN,
     ),
     Claim(
         "hybrid-non-iid",
         PLACE,
         "The same non-IID, round 40: at most 1/8 of Rand-k-Temporal's.",
         lambda tables: _power(tables, "non-iid", TEMPORAL, 40, 1 / 8),
+        source=OWN,
     ),
     Claim(
         "hybrid-kmeans",
@@ -101,6 +103,7 @@ CLAIMS = (
         "K-means, all six settings: Hybrid's objective is the best of all compressed schemes or within 2 % of it.",
         _kmeans_objective,
         "Medians over seeds at the last round.",
+        source=OWN,
     ),
     Claim(
         "hybrid-kmeans-error",
@@ -108,6 +111,7 @@ CLAIMS = (
         "K-means, all six settings: Hybrid's error is the lowest of the schemes that lost no cluster.",
         _kmeans_error,
         "Medians over seeds at the last round.",
+        source=OWN,
     ),
     Claim(
         "hybrid-logistic",
@@ -119,29 +123,34 @@ CLAIMS = (
             1.03,
             summary=late,
         ),
+        source=OWN,
     ),
     Claim(
         "memories-bounded",
         PLACE,
         "Neither Hybrid nor the stable O(d) memory diverges where the O(d) memory does.",
         lambda tables: [*_finite(tables, HYBRID), *_finite(tables, STABLE)],
+        source=OWN,
     ),
     Claim(
         "few-bits-hybrid",
         PLACE,
         "Power iteration, IID, 98 bytes of values and scales a node: Hybrid with int8 is at 1e-5 or below in round 40.",
         lambda tables: _few_bits(tables, HYBRID, 1e-5),
+        source=OWN,
     ),
     Claim(
         "few-bits-adaptive",
         PLACE,
         "The same: Spatial(adaptive) with int8 is at 3e-4 or below.",
         lambda tables: _few_bits(tables, ADAPTIVE, 3e-4),
+        source=OWN,
     ),
     Claim(
         "few-bits-alike",
         PLACE,
         "n = 10, d = 65,536, R2/R1 = 8.9, 3.2 bits a coordinate: Spatial(adaptive), int8, has an NMSE of at most 0.01.",
         _few_bits_correlated,
+        source=OWN,
     ),
 )

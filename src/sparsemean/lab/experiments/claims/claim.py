@@ -10,11 +10,14 @@ from sparsemean.lab.experiments.claims.check import Check
 from sparsemean.lab.experiments.claims.evidence import Tables
 from sparsemean.lab.tables import TableRow
 
-REPRODUCED, PARTLY, NOT, NOT_RUN = "reproduced", "partly", "not reproduced", "not run"
+REPRODUCED, PARTLY, CONTRADICTED, INCONCLUSIVE = "reproduced", "partly", "contradicted", "inconclusive"
+FULL_DATA, NOT_RUN = "needs the full data", "not run"
 COLUMNS = (
-    *("name", "place", "claim", "verdict", "finding", "where", "holds", "checks"),
+    *("name", "place", "source", "claim", "verdict", "outcome", "correction", "finding", "where", "holds", "checks"),
     *("weakest", "value", "low", "high", "relation", "limit", "evidence", "version"),
 )
+PAPER, OWN = "paper", "own"
+IMAGES, COLOUR = "fashion-mnist", "cifar-10"  # the data sets of the paper
 SHOWN, LISTED = 3, 12  # checks that the finding and the evidence spell out
 
 
@@ -34,6 +37,13 @@ class Claim:
         Makes the checks from the tables of a reproduction.
     remark
         What a reader of the verdict should know besides.
+    correction
+        What is right instead, where the sentence is a slip of the paper.
+    needs
+        The data sets that the sentence speaks of. Without them a run cannot contradict it: its verdict is then that it
+        needs the full data. Empty where any data can.
+    source
+        Whether the claim is the paper's or our own.
     """
 
     name: str
@@ -41,18 +51,25 @@ class Claim:
     sentence: str
     judge: Callable[[Tables], list[Check]]
     remark: str = ""
+    correction: str = ""
+    needs: tuple[str, ...] = ()
+    source: str = PAPER
 
     def row(self, tables: Tables) -> TableRow:
         """The claim, the verdict and the numbers behind it.
 
-        ``weakest`` is the check that speaks most against the claim, ``where`` the table it rests on. A claim of which
-        a table is missing is not run, whatever the others say.
+        ``outcome`` is what came out as a sentence, ``weakest`` the check that speaks most against the claim, ``where``
+        the table it rests on. A claim of which a table is missing is not run, whatever the others say.
         """
         tables.asked.clear()
         checks = sorted(self.judge(tables), key=_support)
         missing = [figure for figure in tables.asked if not tables.has(figure)]
+        absent = sorted(set(self.needs) - tables.data_sets(tables.asked))
         judged = NOT_RUN if missing else verdict(checks)
-        row: TableRow = {"name": self.name, "place": self.place, "claim": self.sentence, "verdict": judged}
+        if absent and judged in (PARTLY, CONTRADICTED, INCONCLUSIVE):
+            judged = FULL_DATA
+        row: TableRow = {"name": self.name, "place": self.place, "source": self.source, "claim": self.sentence}
+        row |= {"verdict": judged, "outcome": outcome(judged, checks), "correction": self.correction}
         row |= {"finding": self._finding(checks, missing), "where": min(tables.asked, key=_rank, default="")}
         row |= {"holds": sum(check.holds is True for check in checks), "checks": len(checks)}
         if checks:
@@ -82,12 +99,44 @@ def _rank(figure: str) -> bool:
 
 
 def verdict(checks: Sequence[Check]) -> str:
-    """Reproduced where every check holds, not where none does, partly in between; not run without any.
+    """Reproduced where every check holds; partly or contradicted where one fails; inconclusive where noise hides it.
 
     >>> verdict([])
     'not run'
     """
-    if not checks:
-        return NOT_RUN
-    holding = sum(check.holds is True for check in checks)
-    return REPRODUCED if holding == len(checks) else PARTLY if holding else NOT
+    answers = [check.holds for check in checks]
+    if False in answers:
+        return PARTLY if True in answers else CONTRADICTED
+    if None in answers:
+        return INCONCLUSIVE
+    return REPRODUCED if answers else NOT_RUN
+
+
+def outcome(judged: str, checks: Sequence[Check]) -> str:
+    """What came out, as a sentence; the check that speaks most against the claim comes first among ``checks``."""
+    if judged == NOT_RUN or not checks:
+        return "Not measured here."
+    answers = [check.holds for check in checks]
+    counted = f"{answers.count(True)} of {len(checks)} checks hold{'s' if answers.count(True) == 1 else ''}"
+    told = checks[0].sentence
+    if judged == REPRODUCED:
+        return f"All {len(checks)} checks hold. The closest call: {told}." if len(checks) > 1 else f"{_begun(told)}."
+    small = "On the small data of this run, which the paper does not speak of: " if judged == FULL_DATA else ""
+    if False not in answers:
+        count = f"{counted}, the others are within the noise of so few seeds" if True in answers else "Within the noise"
+        return f"{small}{count if not small else count[:1].lower() + count[1:]}: {told}."
+    if len(checks) == 1:
+        return f"{small}{told if small else _begun(told)}."
+    count = (
+        counted
+        if True in answers
+        else f"none of {len(checks)} checks holds"
+        if small
+        else (f"None of {len(checks)} checks holds")
+    )
+    return f"{small}{count}. What speaks most against it: {told}."
+
+
+def _begun(text: str) -> str:
+    """With a capital letter."""
+    return text[:1].upper() + text[1:]

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from sparsemean.lab.experiments.catalogue.schemes import AVG, PLAIN
 from sparsemean.lab.experiments.claims.check import Check, of_factors, of_values
-from sparsemean.lab.experiments.claims.claim import Claim
-from sparsemean.lab.experiments.claims.evidence import Summary, Tables, compared, early, factors, first, late
+from sparsemean.lab.experiments.claims.claim import COLOUR, IMAGES, Claim
+from sparsemean.lab.experiments.claims.evidence import SPLITS, Summary, Tables, compared, early, factors, first, late
 
 
 def _first_rounds(tables: Tables) -> list[Check]:
     checks = []
     for data, split in sorted({(row["data"], row["split"]) for row in tables.rows("ratio-first-round")}):
         found = tables.per_seed("ratio-first-round", "ratio", first, data=data, split=split)
-        checks.append(of_values(f"{data} {split}: R2/R1 in the first round", list(found.values()), ">", 0.0))
+        checks.append(
+            of_values(f"{data}, {SPLITS.get(split, split)}: R2/R1 in the first round", list(found.values()), ">", 0.0)
+        )
     return [check for check in checks if "weather" not in check.what]
 
 
@@ -23,7 +25,9 @@ def _ratios(tables: Tables, split: str, summary: Summary, limit_of_n: float, off
     for data, nodes in sorted(data_and_nodes):
         found = tables.per_seed("ratio-rounds", "ratio", summary, data=data, split=split)
         limit = limit_of_n * nodes + offset
-        checks.append(of_values(f"{data} {split}: R2/R1, n = {nodes}", list(found.values()), ">", limit))
+        checks.append(
+            of_values(f"{data}, {SPLITS.get(split, split)}, n = {nodes}: R2/R1", list(found.values()), ">", limit)
+        )
     return checks
 
 
@@ -34,9 +38,9 @@ def _drop(tables: Tables) -> list[Check]:
         non_iid = tables.per_seed("ratio-rounds", "ratio", late, data=data, split="non-iid")
         begun = tables.per_seed("ratio-rounds", "ratio", first, data=data, split="non-iid")
         if found := factors(non_iid, iid):
-            checks.append(of_factors(f"{data}: late R2/R1, non-iid over iid", found, "<", 1.0))
+            checks.append(of_factors(f"{data}: late R2/R1, non-IID over IID", found, "<", 1.0))
         if found := factors(non_iid, begun):
-            checks.append(of_factors(f"{data} non-iid: late R2/R1 over the first round's", found, "<", 1.0))
+            checks.append(of_factors(f"{data}, non-IID: late R2/R1 over the first round's", found, "<", 1.0))
     return checks
 
 
@@ -46,6 +50,7 @@ CLAIMS = (
         "Figure 2b",
         "In the first round of power iteration R2/R1 is significantly larger than 0, on both image sets and splits.",
         _first_rounds,
+        needs=(IMAGES, COLOUR),
     ),
     Claim(
         "rand-k-not-best",
@@ -54,18 +59,21 @@ CLAIMS = (
         lambda tables: compared(
             tables, "power-iteration", "mse", [AVG], [PLAIN], tables.panels("power-iteration"), summary=first
         ),
+        needs=(IMAGES,),
     ),
     Claim(
         "ratio-maximum",
         "Appendix B",
         "With IID data R2/R1 quickly reaches almost its maximum n − 1 (here: 90 % of it).",
         lambda tables: _ratios(tables, "iid", early, 0.9, -0.9),
+        needs=(IMAGES, COLOUR),
     ),
     Claim(
         "ratio-half",
         "Appendix B",
         "With non-IID data R2/R1 stays above n/2 in every round.",
         lambda tables: _ratios(tables, "non-iid", min, 0.5),
+        needs=(IMAGES, COLOUR),
     ),
     Claim(
         "ratio-half-avg",
@@ -79,11 +87,13 @@ CLAIMS = (
                 tables.panels("power-iteration", split="non-iid"),
             )
         ],
+        needs=(IMAGES,),
     ),
     Claim(
         "ratio-drop",
         "Appendix B",
         "With non-IID data R2/R1 is lower than with IID data, and drops over the rounds.",
         _drop,
+        needs=(IMAGES, COLOUR),
     ),
 )

@@ -25,9 +25,9 @@ from sparsemean.lab.experiments.catalogue.schemes import (
     SHRUNK,
     UNBIASED,
 )
-from sparsemean.lab.experiments.claims.beyond import COLOUR, IMAGES, at
+from sparsemean.lab.experiments.claims.beyond import at
 from sparsemean.lab.experiments.claims.check import Check, of_number, of_values
-from sparsemean.lab.experiments.claims.claim import Claim
+from sparsemean.lab.experiments.claims.claim import COLOUR, IMAGES, OWN, Claim
 from sparsemean.lab.experiments.claims.draw_checks import (
     LAST,
     PLACE,
@@ -138,12 +138,14 @@ CLAIMS = (
         "n = 10, k = 0.1d, (R2/R1)/(n − 1) = 0 / 0.5 / 0.9 / 0.97 / 0.99: the error of balanced draws is 0.99 / 1.7 / "
         "6.4 / 19 / 55 times lower than that of Opt, which is told R2/R1.",
         lambda tables: _against_opt(tables, attendance(0.0, 0), 0.1, GAINS),
+        source=OWN,
     ),
     Claim(
         "balanced-theory",
         PLACE,
         "The error of balanced draws is that of the formula, whoever is absent.",
         lambda tables: _theory(tables, "designed-correlation", scheme=BALANCED),
+        source=OWN,
     ),
     Claim(
         "balanced-absent",
@@ -154,18 +156,21 @@ CLAIMS = (
             for absent in ABSENT[1:]
             for check in _against_opt(tables, attendance(absent, 0), 0.3, {a: 1.0 for a in GAINS if a < 1})
         ],
+        source=OWN,
     ),
     Claim(
         "balanced-cohorts",
         PLACE,
         "Ten nodes asked out of 1,000, others in every round: the error is that of ten nodes, all present.",
         _cohorts,
+        source=OWN,
     ),
     Claim(
         "balanced-equal",
         PLACE,
         "Identical vectors, d = 1,024, n = 10 with k = 100 and n = 50 with k = 20: NMSE (d/k − n)/n = 0.024.",
         _equal,
+        source=OWN,
     ),
     Claim(
         "weights-ratio",
@@ -174,6 +179,7 @@ CLAIMS = (
         "twice the error of Opt with equal weights, with either draw.",
         lambda tables: _weights(tables, (RATIO, BALANCED_RATIO), ONE_K, 2.0),
         "Opt with the same unequal weights has 11 and 65 times that error.",
+        source=OWN,
     ),
     Claim(
         "weights-proportion",
@@ -181,12 +187,14 @@ CLAIMS = (
         "The same weights, nodes that send in proportion to them, unbiased: at most 1.1 times the error of Opt with "
         "equal weights, with either draw.",
         lambda tables: _weights(tables, (UNBIASED, BALANCED), IN_PROPORTION, 1.1),
+        source=OWN,
     ),
     Claim(
         "balanced-first-round",
         PLACE,
         "Power iteration, k = 0.1d, round 1: balanced draws are at 8e-4 or below IID, at 1.6e-2 or below non-IID.",
         lambda tables: in_round(tables, BALANCED_HYBRID, 1, FIRST_ROUND),
+        source=OWN,
     ),
     Claim(
         "balanced-later",
@@ -197,6 +205,7 @@ CLAIMS = (
             *over_hybrid(tables, BALANCED_HYBRID, "designed-power", 0.9, late, relation=">", data=IMAGES),
         ],
         "What balance spreads evenly is what nodes have in common, and that the memory expects by then.",
+        source=OWN,
     ),
     Claim(
         "balanced-kmeans",
@@ -204,6 +213,7 @@ CLAIMS = (
         "K-means at round 25, both splits, k = 0.05d and 0.1d: balanced draws with the hybrid memory have at most 0.8 "
         "times the error of independent ones in most settings, and nowhere more than 1.05 times.",
         lambda tables: kmeans(tables, BALANCED_HYBRID),
+        source=OWN,
     ),
     Claim(
         "balanced-kmeans-objective",
@@ -212,6 +222,7 @@ CLAIMS = (
         lambda tables: over_hybrid(
             tables, BALANCED_HYBRID, "designed-kmeans", 1.02, at(LAST), "objective", data=IMAGES
         ),
+        source=OWN,
     ),
     Claim(
         "balanced-weather",
@@ -220,6 +231,7 @@ CLAIMS = (
         "times less error than independent ones.",
         lambda tables: weather(tables, BALANCED_HYBRID, {0.1: 1.3, 0.2: 1.1}),
         f"Judged from {SEEDS} seeds on.",
+        source=OWN,
     ),
     Claim(
         "balanced-logistic",
@@ -230,6 +242,7 @@ CLAIMS = (
             *over_hybrid(tables, BALANCED_HYBRID, "designed-logistic", 1.05, overall, data=COLOUR),
             *accuracy(tables, BALANCED_HYBRID, "designed-logistic", COLOUR),
         ],
+        source=OWN,
     ),
     Claim(
         "balanced-batches",
@@ -239,6 +252,7 @@ CLAIMS = (
             *over_hybrid(tables, BALANCED_HYBRID, "designed-batches", 1.05, overall, data=IMAGES),
             *accuracy(tables, BALANCED_HYBRID, "designed-batches", IMAGES),
         ],
+        source=OWN,
     ),
     Claim(
         "shrunk-weather",
@@ -247,6 +261,7 @@ CLAIMS = (
         "state is not too low.",
         _shrunk,
         f"Judged from {SEEDS} seeds on.",
+        source=OWN,
     ),
     Claim(
         "shrunk-training",
@@ -261,5 +276,6 @@ CLAIMS = (
             *accuracy(tables, SHRUNK, "designed-batches", IMAGES, "<", -0.02),
         ],
         "A biased gradient is too short in the directions that the memory has not learnt.",
+        source=OWN,
     ),
 )

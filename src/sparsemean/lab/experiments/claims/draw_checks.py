@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from sparsemean.lab.experiments.catalogue.schemes import HYBRID
-from sparsemean.lab.experiments.claims.beyond import IMAGES, at
+from sparsemean.lab.experiments.claims.beyond import at
 from sparsemean.lab.experiments.claims.check import Check, of_number, of_values
+from sparsemean.lab.experiments.claims.claim import IMAGES
 from sparsemean.lab.experiments.claims.evidence import (
     Summary,
     Tables,

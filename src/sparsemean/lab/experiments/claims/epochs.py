@@ -10,9 +10,9 @@ from sparsemean.lab.experiments.catalogue.designed import (
     similar,
 )
 from sparsemean.lab.experiments.catalogue.schemes import BALANCED, EPOCHS_HYBRID, PLAIN
-from sparsemean.lab.experiments.claims.beyond import COLOUR, IMAGES, at
+from sparsemean.lab.experiments.claims.beyond import at
 from sparsemean.lab.experiments.claims.check import Check, of_factors
-from sparsemean.lab.experiments.claims.claim import Claim
+from sparsemean.lab.experiments.claims.claim import COLOUR, IMAGES, OWN, Claim
 from sparsemean.lab.experiments.claims.draw_checks import (
     LAST,
     PLACE,
@@ -78,6 +78,7 @@ CLAIMS = (
         lambda tables: [
             check for round, limits in POWER.items() for check in in_round(tables, EPOCHS_HYBRID, round, limits)
         ],
+        source=OWN,
     ),
     Claim(
         "epochs-kmeans",
@@ -85,12 +86,14 @@ CLAIMS = (
         "K-means at round 25, both splits, k = 0.05d and 0.1d: epochs with the hybrid memory have at most 0.8 times "
         "the error of independent draws in most settings, and nowhere more than 1.05 times.",
         lambda tables: kmeans(tables, EPOCHS_HYBRID),
+        source=OWN,
     ),
     Claim(
         "epochs-kmeans-objective",
         PLACE,
         "The same: the objective is better or within 2 %.",
         lambda tables: over_hybrid(tables, EPOCHS_HYBRID, "designed-kmeans", 1.02, at(LAST), "objective", data=IMAGES),
+        source=OWN,
     ),
     Claim(
         "epochs-weather",
@@ -99,6 +102,7 @@ CLAIMS = (
         "error than independent draws.",
         lambda tables: weather(tables, EPOCHS_HYBRID, {0.1: 1.3, 0.2: 1.1}),
         f"Judged from {SEEDS} seeds on.",
+        source=OWN,
     ),
     Claim(
         "epochs-logistic",
@@ -109,6 +113,7 @@ CLAIMS = (
             *over_hybrid(tables, EPOCHS_HYBRID, "designed-logistic", 1.05, overall, data=COLOUR),
             *accuracy(tables, EPOCHS_HYBRID, "designed-logistic", COLOUR),
         ],
+        source=OWN,
     ),
     Claim(
         "epochs-batches",
@@ -118,6 +123,7 @@ CLAIMS = (
             *over_hybrid(tables, EPOCHS_HYBRID, "designed-batches", 1.05, overall, data=IMAGES),
             *accuracy(tables, EPOCHS_HYBRID, "designed-batches", IMAGES),
         ],
+        source=OWN,
     ),
     Claim(
         "epochs-change",
@@ -125,6 +131,7 @@ CLAIMS = (
         "Vectors that have come to rest all change at once: epochs have at most 6 times the error of Rand-k in that "
         "round, and about Rand-k's or less two rounds later (here: at most 1.25 times).",
         _change,
+        source=OWN,
     ),
     Claim(
         "dither-gain",
@@ -132,5 +139,6 @@ CLAIMS = (
         "1-bit values of 100 nodes, all sent, (R2/R1)/(n − 1) = 0.9 / 0.99 / 1: the error with a common scale is "
         "4 / 12 / 80 times lower than with each node's own.",
         _dither,
+        source=OWN,
     ),
 )

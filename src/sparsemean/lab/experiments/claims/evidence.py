@@ -15,6 +15,12 @@ Where = dict[str, str | float]
 Summary = Callable[[Sequence[float]], float]
 
 
+WORDS = {"mse": "error", "nmse": "relative error", "bytes_per_node": "bytes", "test_accuracy": "test accuracy"}
+"""Columns as people call them."""
+
+SPLITS = {"iid": "IID", "non-iid": "non-IID"}
+
+
 @dataclass(frozen=True)
 class Tables:
     """The tables in a folder; a missing one has no rows."""
@@ -37,6 +43,10 @@ class Tables:
     def has(self, figure: str) -> bool:
         """Whether there is such a table."""
         return self._path(figure).exists()
+
+    def data_sets(self, figures: Iterable[str]) -> set[str]:
+        """The data sets that the rows of these figures were measured on."""
+        return {row.get("data", "") for figure in figures for row in self.rows(figure)}
 
     def _path(self, figure: str) -> Path:
         return self.folder / f"{figure}.csv"
@@ -138,7 +148,8 @@ def compared(
             for other in baselines:
                 found = factors(own, tables.per_seed(figure, column, summary, scheme=other, **panel))
                 if found:
-                    what = f"{figure} {told(panel)}: {column} of {scheme} over {other}"
+                    place = f"{named(figure)}, {told(panel)}"
+                    what = f"{place}: {WORDS.get(column, column)} of {scheme} over {other}"
                     checks.append(of_factors(what, found, relation, limit))
     return checks
 
@@ -162,25 +173,34 @@ def against_itself(
     return [of_factors(what, found, relation, limit)] if found else []
 
 
+def named(figure: str) -> str:
+    """The figure's table as people call it.
+
+    >>> named("power-iteration"), named("kmeans-bytes"), named("logistic")
+    ('power iteration', 'K-means bytes', 'logistic regression')
+    """
+    return figure.replace("-", " ").replace("kmeans", "K-means").replace("logistic", "logistic regression")
+
+
 def told(panel: Where) -> str:
     """The panel in a few words.
 
     >>> told({"split": "iid", "share": 0.1})
-    'iid k/d=0.1'
+    'IID, k/d = 0.1'
     """
-    names = {"share": "k/d=", "rate": "η=", "split": "", "data": ""}
-    return " ".join(f"{names.get(name, name + '=')}{value}" for name, value in panel.items())
+    names = {"share": "k/d = ", "rate": "η = ", "split": "", "data": ""}
+    return ", ".join(f"{names.get(name, name + ' = ')}{SPLITS.get(str(value), value)}" for name, value in panel.items())
 
 
 def passed(tables: Tables, *statements: str) -> list[Check]:
     """A check for each row of these statements in the theory table."""
     checks = []
     for row in (row for name in statements for row in tables.rows("theory", statement=name)):
-        what = f"{row['statement']}, {row['setting']}"
         if row["z"]:
-            checks.append(of_number(f"{what}: |z|", abs(float(row["z"])), "<", 4.0))
+            what = f"distance from the formula in standard errors ({row['setting']})"
+            checks.append(of_number(what, abs(float(row["z"])), "<", 4.0))
         else:
-            checks.append(of_number(f"{what}: passed", float(row["passed"] == "yes"), "=", 1.0))
+            checks.append(of_number(row["setting"], float(row["measured"]), row["relation"], float(row["exact"])))
     return checks
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from sparsemean.lab.experiments import theory_table
-from sparsemean.lab.experiments.measures import correlated, dither, first_round, ratio_grid, rounds
+from sparsemean.lab.experiments.measures import correlated, dither, encode_cost, first_round, ratio_grid, rounds
 from sparsemean.lab.experiments.setting import Setting
 from sparsemean.lab.tables import TableRow
 
@@ -13,6 +13,7 @@ MEASURES: dict[str, Callable[[Setting, str | None], list[TableRow]]] = {
     "alike": correlated.measure,
     "alike-means": correlated.averaged,
     "dither": dither.measure,
+    "encode-cost": encode_cost.measure,
     "first-round": first_round.measure,
     "ratio-grid": ratio_grid.measure,
     "rounds": rounds.measure,

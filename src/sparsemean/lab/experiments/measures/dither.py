@@ -16,6 +16,7 @@ from sparsemean.sampling import Balanced
 from sparsemean.schemes import Scheme
 from sparsemean.simulation import simulate
 from sparsemean.wire.frame import HEADER_BYTES
+from sparsemean.wire.values import value_name
 
 SETTLED = 6  # rounds until the common scale is learnt
 
@@ -29,7 +30,7 @@ def measure(setting: Setting, data_dir: str | None = None) -> list[TableRow]:
     k = dim if setting.share is None else count(setting.share, dim)
     correlation, rng = float(setting.option("correlation", 0.0)), np.random.default_rng(setting.seed)
     draw = Balanced(common_scale=bool(setting.option("common", 1)))
-    run = Run(Scheme(RandK(k, draw=draw), Spatial("learned"), values=kind), dim, setting.seed)
+    run = Run(Scheme(RandK(k, draw=draw), Spatial("learned"), values=value_name(kind)), dim, setting.seed)
     common, own = rng.normal(size=(setting.rounds, 1, dim)), rng.normal(size=(setting.rounds, n, dim))
     vectors = math.sqrt(correlation) * common + math.sqrt(1.0 - correlation) * own
     played = list(zip(simulate(run, vectors), vectors.mean(axis=1), strict=True))[SETTLED:]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sparsemean._names import FixedScheme
 from sparsemean.decoding.decoders import Spatial
 from sparsemean.encoders import TopK, Wangni
 from sparsemean.errors import IncompatibleScheme
@@ -10,10 +11,15 @@ from sparsemean.lab.tables import TableRow
 from sparsemean.memory import PerNode
 from sparsemean.schemes import Scheme, named
 
-OURS = ("rand-k-spatial-max", "rand-k-spatial-avg", "rand-k-temporal", "rand-k-temporal-shared")
-STATEFUL = ("error-feedback-top-k", "error-feedback-rand-k", "diana", "lag")
-UNBIASED = ("rand-k", *OURS, "wangni", "induced")
-BIASED = ("top-k", "rtop-k")
+OURS: tuple[FixedScheme, ...] = (
+    "rand-k-spatial-max",
+    "rand-k-spatial-avg",
+    "rand-k-temporal",
+    "rand-k-temporal-shared",
+)
+STATEFUL: tuple[FixedScheme, ...] = ("error-feedback-top-k", "error-feedback-rand-k", "diana", "lag")
+UNBIASED: tuple[FixedScheme, ...] = ("rand-k", *OURS, "wangni", "induced")
+BIASED: tuple[FixedScheme, ...] = ("top-k", "rtop-k")
 
 
 def facts(trials: int, seed: int) -> list[TableRow]:
@@ -28,11 +34,11 @@ def facts(trials: int, seed: int) -> list[TableRow]:
     ]
 
 
-def _stateful(names: tuple[str, ...]) -> int:
+def _stateful(names: tuple[FixedScheme, ...]) -> int:
     return sum(named(name, 0.1).node_state for name in names)
 
 
-def _unbiased(names: tuple[str, ...]) -> int:
+def _unbiased(names: tuple[FixedScheme, ...]) -> int:
     return sum(named(name, 0.1).unbiased for name in names)
 
 

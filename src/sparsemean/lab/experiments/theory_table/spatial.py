@@ -9,7 +9,14 @@ from sparsemean._types import Doubles
 from sparsemean.decoding.decoders import Spatial
 from sparsemean.encoders import RandK
 from sparsemean.lab.experiments.theory_table.agreement import at_least, at_most, equal, same
-from sparsemean.lab.experiments.theory_table.sample_vectors import NODES, affordable, correlated, described, weather_day
+from sparsemean.lab.experiments.theory_table.sample_vectors import (
+    DIM,
+    NODES,
+    affordable,
+    correlated,
+    described,
+    weather_day,
+)
 from sparsemean.lab.tables import TableRow
 from sparsemean.run import Run
 from sparsemean.schemes import Scheme
@@ -80,6 +87,33 @@ def theorem_1(trials: int, seed: int) -> list[TableRow]:
             text = f"T = {T}, {described(vectors)}, k/d = {p:.3g}"
             rows.append(equal("theorem-1", text, squared_errors(means, vectors), exact))
     return rows
+
+
+def cross_terms(trials: int, seed: int) -> list[TableRow]:
+    """The proof of Theorem 1 counts each pair of nodes once, the theorem twice: only twice fits the measured error."""
+    vectors, share, T = correlated(1.0), 0.1, "max"
+    r1, r2 = theory.correlation(vectors)
+    means, p = estimates(vectors, share, T, trials, seed)
+    measured = squared_errors(means, vectors)
+    twice, once = (theory.spatial_mse(r1, pairs, NODES, p, T) for pairs in (r2, r2 / 2))
+    text = f"T = {T}, {described(vectors)}, k/d = {p:.3g}"
+    return [
+        equal("theorem-1-twice", f"error over that with 2 Σ Σ ⟨x_i, x_l⟩, {text}", measured / twice, 1.0),
+        equal("theorem-1-once", f"error over that with Σ Σ ⟨x_i, x_l⟩, {text}", measured / once, twice / once),
+    ]
+
+
+def whole_vectors(trials: int, seed: int) -> list[TableRow]:
+    """Where all is sent, k = d, the estimate is the mean whatever T is, and so are c1 and c2."""
+    vectors = correlated(1.0)
+    weightings = ("one", "max", "avg", 2.0)
+    errors = [float(squared_errors(estimates(vectors, DIM, T, 2, seed)[0], vectors).max()) for T in weightings]
+    differ = max(abs(c) for T in weightings for c in theory.constants(T, NODES, 1.0))
+    said = "T = one, max, avg and of ratio 2, k = d"
+    return [
+        same("theorem-2-whole", f"largest squared error, {said}", max(errors), 0.0),
+        same("theorem-2-whole", f"largest |c1| and |c2|, {said}", differ, 0.0),
+    ]
 
 
 def theorem_2(trials: int, seed: int) -> list[TableRow]:

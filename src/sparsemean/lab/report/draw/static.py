@@ -133,7 +133,7 @@ def draw(figure: Figure, path: Path) -> None:
                     axes.set_ylabel("\n".join(textwrap.wrap(row.quantity.short, 26)))
             line += height
         left = 0.1 / sheet.width
-        canvas.text(left, 1 - 0.12 / sheet.height, figure.spec.title, va="top", fontsize=12, fontweight="bold")
+        canvas.text(left, 1 - 0.12 / sheet.height, figure.spec.heading, va="top", fontsize=12, fontweight="bold")
         handles = [_handle(style_of(name), figure.spec.label(name)) for name in figure.series]
         corner = (0.0, 1 - sheet.TITLE / sheet.height)
         canvas.legend(handles=handles, loc="upper left", bbox_to_anchor=corner, ncols=entries, frameon=False)
@@ -188,7 +188,7 @@ def _line(kind: str, line: Line, scale: AxisScale, axes: Any) -> None:
         axes.plot(line.theory.x, line.theory.mean, color=style.light, linestyle=dash, linewidth=width)
     if kind == "points" or line.group:
         points = {**look, "linestyle": "none", "markersize": 3.5, "elinewidth": 1}
-        axes.errorbar(curve.x, mean, 2 * np.nan_to_num(curve.error), **points)
+        axes.errorbar(curve.x, mean, np.nan_to_num(curve.margin), **points)
         return
     axes.plot(curve.x, mean, **look, markevery=max(1, len(curve.x) // 8), linewidth=1.6)
     low, high = band(curve, scale)
@@ -198,7 +198,7 @@ def _line(kind: str, line: Line, scale: AxisScale, axes: Any) -> None:
 
 def _bars(panel: Panel, line: Line, axes: Any) -> None:
     x, width = panel.bars(line)
-    error = 2 * np.nan_to_num(line.measured.error)
+    error = np.nan_to_num(line.measured.margin)
     axes.bar(x, line.measured.mean, width, yerr=error, color=style_of(line.name).light, capsize=2)
 
 

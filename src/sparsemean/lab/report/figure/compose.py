@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from sparsemean._types import Doubles
-from sparsemean.lab.numbers import page_number
+from sparsemean.lab.numbers import page_number, parse_number
 from sparsemean.lab.report.figure.curve import curve
 from sparsemean.lab.report.figure.figure import AxisScale, Figure, Line, Mark, Panel, PanelRow
 from sparsemean.lab.report.figure.labels import setting_label
@@ -150,6 +150,9 @@ def _named_places(spec: Spec, table: ResultTable) -> tuple[tuple[str, ...], Doub
         for values in zip(*(table.text(key).tolist() for key in keys), strict=True)
     ]
     ticks = tuple(dict.fromkeys(names))
+    if keys == [spec.x]:
+        values = [parse_number(cell) for cell in table.text(spec.x).tolist()]
+        ticks = tuple(sorted(ticks, key=lambda tick: values[names.index(tick)] or 0.0))  # words stay as they come
     return ticks, np.array([ticks.index(name) for name in names], np.float64)
 
 

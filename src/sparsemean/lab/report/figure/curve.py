@@ -1,4 +1,4 @@
-"""The points of one line: mean and standard error over seeds."""
+"""The points of one line: mean over seeds, and how far its 95 % interval reaches."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sparsemean._types import Doubles, Ints
+from sparsemean.lab.student import t_quantile
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,8 +22,9 @@ class Curve:
         Places on the horizontal axis, ascending.
     mean
         Mean over the seeds; infinite where at least one seed diverged.
-    error
-        Standard error of the mean; NaN where there is only one seed.
+    margin
+        Half the width of the 95 % interval of the mean: by Student's t over the seeds, 4.3 standard errors for three of
+        them; two standard errors where each row brings its own. NaN where there is only one seed.
     seeds
         Number of seeds.
     lost
@@ -31,7 +33,7 @@ class Curve:
 
     x: Doubles
     mean: Doubles
-    error: Doubles
+    margin: Doubles
     seeds: Ints
     lost: Ints
 
@@ -46,7 +48,7 @@ class Curve:
         if len(self.x) <= points:
             return self
         kept = np.unique(np.linspace(0, len(self.x) - 1, points).round().astype(np.int64))
-        return Curve(self.x[kept], self.mean[kept], self.error[kept], self.seeds[kept], self.lost[kept])
+        return Curve(self.x[kept], self.mean[kept], self.margin[kept], self.seeds[kept], self.lost[kept])
 
 
 def curve(x: npt.ArrayLike, y: npt.ArrayLike, own_error: npt.ArrayLike | None = None) -> Curve:
@@ -57,13 +59,13 @@ def curve(x: npt.ArrayLike, y: npt.ArrayLike, own_error: npt.ArrayLike | None = 
     x, y
         One entry per row. Rows without y (NaN) are left out; an infinite y is a seed that diverged.
     own_error
-        Each row's own standard error, where a row is a mean of many trials. It then replaces the scatter between rows.
+        Each row's own standard error, where a row is a mean of many trials: two of these replace the scatter of rows.
 
     Examples
     --------
     >>> line = curve([0, 1, 0, 1], [1.0, 5.0, 3.0, 5.0])
-    >>> line.x.tolist(), line.mean.tolist(), line.error.tolist()
-    ([0.0, 1.0], [2.0, 5.0], [1.0, 0.0])
+    >>> line.x.tolist(), line.mean.tolist(), line.margin.round(1).tolist()
+    ([0.0, 1.0], [2.0, 5.0], [12.7, 0.0])
     """
     places, values = np.asarray(x, np.float64), np.asarray(y, np.float64)
     known = np.isfinite(places) & ~np.isnan(values)
@@ -78,9 +80,10 @@ def curve(x: npt.ArrayLike, y: npt.ArrayLike, own_error: npt.ArrayLike | None = 
         mean = np.bincount(group, held, len(points)) / np.maximum(seeds, 1)
         squares = np.bincount(group, (held - mean[group]) ** 2, len(points))
         standard_error = np.sqrt(squares / np.maximum(seeds - 1, 1) / np.maximum(seeds, 1))
-    standard_error[seeds < 2] = math.nan
+        quantile = {count: t_quantile(count) for count in set(seeds.tolist()) if count > 1}
+        margin = standard_error * np.array([quantile.get(count, math.nan) for count in seeds.tolist()])
     if own is not None and np.all(np.isfinite(own)):
-        standard_error = np.sqrt(np.bincount(group, own**2, len(points))) / np.maximum(seeds, 1)
+        margin = 2 * np.sqrt(np.bincount(group, own**2, len(points))) / np.maximum(seeds, 1)
     mean[lost > 0] = math.inf
-    standard_error[lost > 0] = math.nan
-    return Curve(points, mean, standard_error, seeds.astype(np.int64), lost)
+    margin[lost > 0] = math.nan
+    return Curve(points, mean, margin, seeds.astype(np.int64), lost)

@@ -131,6 +131,8 @@ class Figure:
         The names of all lines, in the order of the legend.
     takeaway, notes
         Sentences above and below, computed from the numbers.
+    folded
+        Those of ``series`` that are hidden until a reader asks for them.
     """
 
     name: str
@@ -140,3 +142,4 @@ class Figure:
     series: tuple[str, ...]
     takeaway: str = ""
     notes: tuple[str, ...] = ()
+    folded: tuple[str, ...] = ()

@@ -126,25 +126,37 @@ def x_range(panel: Panel) -> tuple[float, float]:
     return low / room, high * room
 
 
-def band(curve: Curve, scale: AxisScale) -> tuple[Doubles, Doubles]:
-    """Lower and upper edge of the band around a line: two standard errors to either side.
+def x_scale(panel: Panel, log: bool) -> AxisScale:
+    """The horizontal axis: logarithmic, linear, or with names at 0, 1, 2, …"""
+    if panel.ticks:
+        return AxisScale(False, -0.6, len(panel.ticks) - 0.4)
+    if log:
+        return AxisScale(True, *x_range(panel))
+    places = [x for line in panel.lines for x in line.measured.x.tolist() if math.isfinite(x)]
+    low, high = (min(places), max(places)) if places else (0.0, 1.0)
+    room = 0.02 * (high - low) or 0.5
+    return AxisScale(False, low - room, high + room)
 
-    NaN where there is no standard error, and where the line has left the axis at its upper end. On a logarithmic axis
-    the lower edge is as far below the line as the upper one is above it, mean² / (mean + 2 standard errors): nearly
-    mean − 2 standard errors where the error is small, and never below zero.
+
+def band(curve: Curve, scale: AxisScale) -> tuple[Doubles, Doubles]:
+    """Lower and upper edge of the band around a line: its margin to either side.
+
+    NaN where there is no margin, and where the line has left the axis at its upper end. On a logarithmic axis
+    the lower edge is as far below the line as the upper one is above it, mean² / (mean + margin): nearly
+    mean − margin where that is small, and never below zero.
 
     >>> from sparsemean.lab.report.figure.curve import curve
-    >>> line = curve([0, 0], [2.0, 4.0])
+    >>> line = curve([0], [3.0], own_error=[1.0])
     >>> [edge.tolist() for edge in band(line, AxisScale(False, 0.0, 9.0))]
     [[1.0], [5.0]]
     >>> [edge.tolist() for edge in band(line, AxisScale(True, 0.1, 9.0))]
     [[1.8], [5.0]]
     """
-    known = np.isfinite(curve.error) & np.isfinite(curve.mean) & (curve.mean <= scale.high)
+    known = np.isfinite(curve.margin) & np.isfinite(curve.mean) & (curve.mean <= scale.high)
     mean = np.where(known, curve.mean, math.nan)
-    high = mean + 2 * curve.error
+    high = mean + curve.margin
     if not scale.log:
-        return mean - 2 * curve.error, high
+        return mean - curve.margin, high
     with np.errstate(divide="ignore", invalid="ignore"):
         low = np.where(mean > 0, mean**2 / high, math.nan)
     return low, high

@@ -65,7 +65,8 @@ class Spec:
     x, x_label, x_log
         Column, name and kind of the horizontal axis.
     kind
-        ``lines`` (with bands), ``points`` (measured points, lines of theory) or ``bars``.
+        ``lines`` (with bands), ``joined`` (points with error bars, joined), ``points`` (measured points, lines of
+        theory) or ``bars``.
     series
         The column that tells lines apart.
     no_panels
@@ -86,6 +87,8 @@ class Spec:
         Whether its panels are higher than usual, for an axis of many decades.
     by_name
         Whether schemes are called by their names, as on the command line, instead of by their labels.
+    paper
+        The numbers of the paper's figures that it shows again, such as "2a, 6"; empty where the paper draws no such.
     """
 
     title: str
@@ -105,6 +108,13 @@ class Spec:
     short: str = ""
     tall: bool = False
     by_name: bool = False
+    paper: str = ""
+
+    @property
+    def heading(self) -> str:
+        """The title, after the paper's numbers."""
+        several = any(sign in self.paper for sign in ",–")
+        return f"Figure{'s' if several else ''} {self.paper}: {self.title}" if self.paper else self.title
 
     def label(self, name: str) -> str:
         """What the line of that name is called."""

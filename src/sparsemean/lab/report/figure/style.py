@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 @dataclass(frozen=True)
 class Style:
-    """Colours are for a light and for a dark ground; marker (or none) and dash bear the names plotly gives them."""
+    """Colours are for a light and for a dark ground; marker (or none) and dash are names of `draw`."""
 
     label: str
     light: str
@@ -109,6 +109,16 @@ def style_of(name: str) -> Style:
     if scheme in _LISTED:
         return replace(_LISTED[scheme], label=f"{_LISTED[scheme].label} ({values})", dash=_VALUES.get(values, "dot"))
     return _stable(name)
+
+
+def values_of(name: str) -> str:
+    """The kind of its values that a scheme's name ends in; empty where it has none.
+
+    >>> values_of("rand-k int8"), values_of("rand-k"), values_of("tuned numpy")
+    ('int8', '', '')
+    """
+    scheme, _, values = name.rpartition(" ")
+    return values if scheme in _LISTED and name not in _LISTED else ""
 
 
 def _stable(name: str) -> Style:

@@ -1,12 +1,24 @@
-"""Ticks of a logarithmic axis: three to eight numbers, whatever it spans."""
+"""Ticks of an axis: three to eight numbers, whatever it spans."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
 
-from sparsemean.lab.numbers import power_of_ten
+from sparsemean.lab.numbers import page_number, power_of_ten
 from sparsemean.lab.report.figure.figure import AxisScale
+
+
+def linear_ticks(scale: AxisScale, percent: bool = False) -> list[tuple[float, str]]:
+    """Value and text of each tick of a linear axis, evenly spaced.
+
+    >>> [text for _, text in linear_ticks(AxisScale(False, -1.1, 9.2))]
+    ['0', '2', '4', '6', '8']
+    >>> [text for _, text in linear_ticks(AxisScale(False, 0.05, 0.38), percent=True)]
+    ['5 %', '10 %', '15 %', '20 %', '25 %', '30 %', '35 %']
+    """
+    shown = [0.0 if abs(value) < 1e-12 * (scale.high - scale.low) else value for value in _evenly(scale)]
+    return [(value, f"{100 * value:.6g} %" if percent else page_number(value)) for value in shown]
 
 
 def log_ticks(scale: AxisScale) -> list[tuple[float, str]]:

@@ -8,7 +8,7 @@ from importlib.resources import files
 from os import PathLike
 from pathlib import Path
 
-from sparsemean.lab.report.draw.interactive import library
+from sparsemean.lab.report.draw.symbols import symbols
 from sparsemean.lab.report.figure.figure import Figure
 from sparsemean.lab.report.page.elements import PageSection, paragraphs
 from sparsemean.lab.report.page.figure_section import plots
@@ -18,8 +18,9 @@ from sparsemean.lab.report.page.legend import palette
 POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
 
 READING = (
-    "Click or tap a name above a figure to hide or show it, double-click to see it alone. Point at a line to read its "
-    "values; drag to zoom, double-click to go back."
+    "Click or tap a name above a figure to hide or show it; double-click, or hold Shift, to see it alone. Point at a "
+    "line to read its values, or move through it with the arrow keys; drag to zoom, double-click or press Escape to go "
+    "back."
 )
 
 
@@ -30,6 +31,8 @@ def document(
     sections: Sequence[PageSection],
     figures: Iterable[Figure],
     footer: str,
+    top: str = "",
+    looks: Iterable[str] = (),
 ) -> str:
     """The page as HTML.
 
@@ -43,12 +46,14 @@ def document(
         In order, also that of the navigation.
     figures
         Those that the sections show; their data and colours go into the page.
-    footer
-        HTML.
+    footer, top
+        HTML: at the end, and below the intro.
+    looks
+        Names that have a colour on the page though no figure shows them.
     """
     shown = list(figures)
-    css = _asset("page.css") + palette(name for figure in shown for name in figure.series)
-    entries = [(html.escape(section.name), html.escape(section.short)) for section in sections]
+    css = _asset("page.css") + palette([*looks, *(name for figure in shown for name in figure.series)])
+    entries = [(html.escape(section.name), html.escape(section.short)) for section in sections if section.short]
     links = "".join(f'<li><a href="#{name}">{short}</a>' for name, short in entries)
     body = "".join(_section(section) for section in sections)
     return (
@@ -57,13 +62,18 @@ def document(
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f'<title>{html.escape(title)}</title>\n<link rel="icon" href="data:,">\n'
         f"<style>\n{css}</style>\n</head>\n<body>\n"
-        f"<header>\n<h1>{html.escape(title)}</h1>\n{paragraphs(intro, 'lead')}"
-        f'<ul class="counts">{"".join(f"<li>{badge}" for badge in badges)}</ul>\n</header>\n'
+        f"{symbols()}\n<header>\n<h1>{html.escape(title)}</h1>\n{paragraphs(intro, 'lead')}{top}"
+        f"{_counts(badges)}</header>\n"
         f'<nav aria-label="Sections"><ul>{links}</ul></nav>\n<main>\n'
         f"<noscript><p>Figures need JavaScript; tables do not.</noscript>\n{body}</main>\n<footer>{footer}</footer>\n"
         f'<script type="application/json" id="figures">{plots(shown)}</script>\n'
-        f"<script>{library()}</script>\n<script>\n{_asset('page.js')}</script>\n</body>\n</html>\n"
+        f"<script>\n{_asset('plot.js')}</script>\n<script>\n{_asset('page.js')}</script>\n</body>\n</html>\n"
     )
+
+
+def _counts(badges: Iterable[str]) -> str:
+    items = "".join(f"<li>{badge}" for badge in badges)
+    return f'<ul class="counts">{items}</ul>\n' if items else ""
 
 
 def save_page(page: str, path: str | PathLike[str]) -> Path:

@@ -16,7 +16,7 @@ class PageSection:
     name
         The address of the section within the page.
     short
-        The text of the link in the navigation.
+        The text of the link in the navigation; empty for none.
     title
         The heading.
     body

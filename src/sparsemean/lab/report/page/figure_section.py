@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import html
 import json
-import math
 from collections.abc import Iterable
 
 import numpy as np
 
-from sparsemean.lab.numbers import page_number
-from sparsemean.lab.report.draw.interactive import drawn
+from sparsemean.lab.numbers import page_number, with_margin
+from sparsemean.lab.report.draw.screen import drawn
 from sparsemean.lab.report.figure.figure import Figure, Line, PanelRow
 from sparsemean.lab.report.page.elements import PageSection, grid, paragraphs
 from sparsemean.lab.report.page.legend import legend
@@ -19,7 +18,7 @@ PLACES = 5
 """At so many places along the axis the table tells the numbers of a figure without time."""
 
 
-def figure_section(figure: Figure, short: str = "", numbers: str = "") -> PageSection:
+def figure_section(figure: Figure, short: str | None = None, numbers: str = "") -> PageSection:
     """The section of one figure.
 
     Parameters
@@ -27,7 +26,7 @@ def figure_section(figure: Figure, short: str = "", numbers: str = "") -> PageSe
     figure
         What it shows.
     short
-        Its name in the navigation, instead of the spec's.
+        Its name in the navigation, instead of the spec's; empty for none.
     numbers
         HTML of the table behind the fold, instead of the figure's own.
     """
@@ -35,15 +34,16 @@ def figure_section(figure: Figure, short: str = "", numbers: str = "") -> PageSe
     words = paragraphs(figure.takeaway, "takeaway") + paragraphs(figure.spec.caption, "caption")
     notes = "".join(paragraphs(note, "note") for note in figure.notes)
     table = f"<details><summary>The numbers</summary>{numbers or numbers_table(figure)}</details>"
-    body = f"{words}{legend(figure.series, figure.spec.label)}{rows}{notes}{table}"
-    return PageSection(f"figure-{figure.name}", short or figure.spec.short or figure.name, figure.spec.title, body)
+    body = f"{words}{legend(figure.series, figure.spec.label, figure.folded)}{rows}{notes}{table}"
+    named = f"Fig. {figure.spec.paper}" if figure.spec.paper else figure.spec.short or figure.name
+    return PageSection(f"figure-{figure.name}", named if short is None else short, figure.spec.heading, body)
 
 
 def _row(figure: Figure, place: int, row: PanelRow) -> str:
     panels = "".join(
         f'<div class="panel">{f"<h4>{html.escape(panel.title)}</h4>" if panel.title else ""}'
-        f'<div class="plot" data-plot="{html.escape(_plot_name(figure, place, i))}" role="img" '
-        f'aria-label="{html.escape(_spoken(row, panel.title))}"></div></div>'
+        f'<div class="plot" data-plot="{html.escape(_plot_name(figure, place, i))}" role="group" tabindex="0" '
+        f'aria-label="{html.escape(_spoken(row, panel.title))}"><p class="tip" role="status" hidden></p></div></div>'
         for i, panel in enumerate(row.panels)
     )
     kind = (" alone" if len(row.panels) == 1 else "") + (" tall" if figure.spec.tall else "")
@@ -55,7 +55,8 @@ def _row(figure: Figure, place: int, row: PanelRow) -> str:
 
 
 def _spoken(row: PanelRow, title: str) -> str:
-    return f"{row.quantity.label}{', ' + title if title else ''}; the numbers are in the table below"
+    what = f"{row.quantity.label}{', ' + title if title else ''}"
+    return f"{what}; arrow keys go from point to point, the numbers are in the table below"
 
 
 def _plot_name(figure: Figure, row: int, panel: int) -> str:
@@ -63,7 +64,7 @@ def _plot_name(figure: Figure, row: int, panel: int) -> str:
 
 
 def plots(figures: Iterable[Figure]) -> str:
-    """What plotly.js needs for all panels of these figures, as JSON that can stand in a script element."""
+    """What the page's script needs for all panels of these figures, as JSON that can stand in a script element."""
     plots = {
         _plot_name(figure, r, p): drawn(figure, row, panel)
         for figure in figures
@@ -104,5 +105,5 @@ def _at(line: Line | None, place: float) -> str:
     if line is None or place not in line.measured.x:
         return "–"
     found = int(np.argmax(line.measured.x == place))
-    mean, error = float(line.measured.mean[found]), float(line.measured.error[found])
-    return page_number(mean) + (f" ± {page_number(2 * error)}" if math.isfinite(error) else "")
+    mean, margin = float(line.measured.mean[found]), float(line.measured.margin[found])
+    return with_margin(mean, margin)

@@ -1,10 +1,8 @@
-"""Tables of claims and checks; colour, sign and word show each verdict."""
+"""Verdicts, and the table of formulas; colour, sign and word show each verdict."""
 
 from __future__ import annotations
 
 import html
-from collections import Counter
-from collections.abc import Iterable, Mapping
 
 from sparsemean.lab.numbers import page_number, parse_number
 from sparsemean.lab.report.figure.table import ResultTable
@@ -12,7 +10,6 @@ from sparsemean.lab.report.page.elements import grid
 
 FEW = 12
 """Up to so many rows are shown unfolded."""
-SURPRISING_FIRST = ("bad", "mixed", "good", "other")
 SIGNS = {"good": "✓", "mixed": "≈", "bad": "✗", "other": "•"}
 
 _OTHER = ("not run", "not judged", "not tested", "skipped", "unknown")
@@ -41,42 +38,6 @@ def badge(verdict: str, text: str | None = None) -> str:
     """The verdict as HTML."""
     kind = tone(verdict)
     return f'<span class="badge {kind}">{SIGNS[kind]} {html.escape(text or verdict)}</span>'
-
-
-def counts(verdicts: Iterable[str]) -> list[str]:
-    """One badge per verdict that occurs, with how often; best first."""
-    times = Counter(verdict.strip() for verdict in verdicts if verdict.strip())
-    ranked = sorted(times, key=lambda verdict: (list(SIGNS).index(tone(verdict)), verdict))
-    return [badge(verdict, f"{times[verdict]} {verdict}") for verdict in ranked]
-
-
-def claims_table(claims: ResultTable, places: Mapping[str, str]) -> str:
-    """Claim, finding, verdict; ``places`` are the parts of the page that can be linked to, and their addresses.
-
-    Many claims are folded by verdict, those that did not come out in sight.
-    """
-    names = ("claim", "place", "where", "finding", "verdict")
-    groups: dict[str, list[str]] = {}
-    for claim, place, where, finding, verdict in zip(*(claims.text(name).tolist() for name in names), strict=True):
-        link = (
-            f'<a href="{html.escape(places[where])}">{html.escape(where)}</a>'
-            if where in places
-            else html.escape(where)
-        )
-        said = f'<br><span class="soft">{html.escape(place)}</span>' if place else ""
-        row = f'<td>{badge(verdict)}<td class="wide"><strong>{html.escape(claim)}</strong>{said}'
-        row += f'<td class="wide finding">{html.escape(finding)}' + (f'<td data-name="see">{link}' if where else "<td>")
-        groups.setdefault(verdict, []).append(row)
-    heads = ["verdict", "claim", "what we found", "see"]
-    if len(claims) <= FEW:
-        return grid(heads, [row for rows in groups.values() for row in rows])
-    ranked = sorted(groups, key=lambda verdict: (SURPRISING_FIRST.index(tone(verdict)), verdict))
-    return "".join(
-        f"<details{' open' if tone(verdict) == 'bad' else ''}>"
-        f"<summary>{badge(verdict, f'{len(groups[verdict])} {verdict}')}</summary>"
-        f"{grid(heads, groups[verdict])}</details>"
-        for verdict in ranked
-    )
 
 
 def theory_table(theory: ResultTable) -> str:
