@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
-ENGINES = {"flower": "flwr", "ray": "ray", "torch_ddp": "torch"}
+ENGINES = {"flower": "flwr", "ray": "ray", "torch_ddp": "torch", "http/[acs]": "uvicorn"}  # http: app, service, …
 
 collect_ignore = ["docs/conf.py"]  # Sphinx reads it; it has no examples
 

@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from .browser import Browser, browser, chromium
+
 ROOT = Path(__file__).parent.parent
 
 # Workers share the cores: threads of torch and BLAS would spin while they wait for each other. Read at their import.
@@ -96,3 +98,13 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         terminalreporter.section("skipped tests fail on CI", red=True)
         for line in skipped:
             terminalreporter.line(line)
+
+
+@pytest.fixture(scope="session")
+def tab() -> Iterator[Browser]:
+    """A real browser, headless."""
+    program = chromium()
+    if program is None:
+        pytest.skip("no Chromium on this machine: install chromium to see the page tested in a real browser")
+    with browser(program) as opened:
+        yield opened

@@ -204,6 +204,11 @@ class Server:
             self._alone(self._rounds.ready)
         return self._rounds.roster.round
 
+    @property
+    def came(self) -> tuple[str, ...]:
+        """The nodes whose payloads are in the open round, in the order in which they came."""
+        return self._ready_alone(lambda rounds: tuple(rounds.roster.accepted))
+
     def _alone(self, work: Callable[[], Result], interrupted: threading.Event | None = None) -> Result:
         """Do this while no other thread changes anything, and where no signal can interrupt it."""
 

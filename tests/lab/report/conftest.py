@@ -1,15 +1,13 @@
-"""One set of tables and one page for all tests of the report, and one browser to look at it with."""
+"""One set of tables and one page for all tests of the report."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from sparsemean.lab.report import write_report
 
-from .browser import Browser, browser, chromium
 from .fake import write_tables
 
 
@@ -25,13 +23,3 @@ def page(out_dir: Path) -> Path:
     return write_report(
         out_dir, out_dir / "report.html", "Figures & <claims>", "First.\n\nSecond <b>.", "sparsemean reproduce --out x"
     )
-
-
-@pytest.fixture(scope="session")
-def tab() -> Iterator[Browser]:
-    """A real browser, headless."""
-    program = chromium()
-    if program is None:
-        pytest.skip("no Chromium on this machine: install chromium to see the page tested in a real browser")
-    with browser(program) as opened:
-        yield opened

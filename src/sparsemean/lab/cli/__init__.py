@@ -6,7 +6,7 @@ import sys
 
 
 def main() -> None:
-    """DatasetEntry point: says what to install where the command line's libraries are missing."""
+    """Entry point: says what to install where the command line's libraries are missing."""
     try:
         from sparsemean.lab.cli.app import run
     except ModuleNotFoundError as missing:

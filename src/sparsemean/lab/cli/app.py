@@ -14,10 +14,14 @@ from sparsemean.lab.cli.bench import bench_command
 from sparsemean.lab.cli.compare import compare_command
 from sparsemean.lab.cli.frontier import frontier_command
 from sparsemean.lab.cli.journal import inspect_command, verify_command
+from sparsemean.lab.cli.node import admin_command, node_command
 from sparsemean.lab.cli.output import plain
 from sparsemean.lab.cli.reproduce import reproduce_command
+from sparsemean.lab.cli.run import run_app
 from sparsemean.lab.cli.schemes import schemes_command
+from sparsemean.lab.cli.serve import serve_command
 from sparsemean.lab.cli.theory import theory_command
+from sparsemean.lab.cli.tokens import token_app
 
 app = typer.Typer(
     name="sparsemean",
@@ -35,6 +39,11 @@ app.command("schemes")(schemes_command)
 app.command("bench")(bench_command)
 app.command("inspect")(inspect_command)
 app.command("verify")(verify_command)
+app.add_typer(run_app, name="run")
+app.add_typer(token_app, name="token")
+app.command("serve")(serve_command)
+app.command("node")(node_command)
+app.command("admin")(admin_command)
 
 
 def _version(wanted: bool) -> None:

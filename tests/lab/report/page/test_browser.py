@@ -8,8 +8,8 @@ import pytest
 
 from sparsemean.lab.report import write_compare_report
 
+from ....browser import Browser
 from .. import fake
-from ..browser import Browser
 
 pytestmark = pytest.mark.xdist_group("browser")  # which takes a second to start
 

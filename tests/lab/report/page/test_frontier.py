@@ -13,7 +13,7 @@ from sparsemean.lab.report.draw.screen import drawn
 from sparsemean.lab.report.figure.style import style_of
 from sparsemean.schemes import names
 
-from ..browser import Browser
+from ....browser import Browser
 from .test_browser import EVERY, opened, see_all
 
 

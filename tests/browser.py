@@ -112,11 +112,12 @@ class Browser:
         )
         self.command("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": theme}])
 
-    def open(self, path: Path) -> None:
-        """Load a file and wait until it is loaded."""
+    def open(self, page: Path | str) -> None:
+        """Load a file, or an address, and wait until it is loaded."""
         self.events.clear()
-        self.command("Page.navigate", url=path.resolve().as_uri())
-        self.until("document.readyState === 'complete' && location.protocol === 'file:'")
+        url = page if isinstance(page, str) else page.resolve().as_uri()
+        self.command("Page.navigate", url=url)
+        self.until(f"document.readyState === 'complete' && location.href.startsWith({json.dumps(url)})")
 
     def run(self, script: str) -> Any:
         """The value of an expression in the page."""
