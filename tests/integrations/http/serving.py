@@ -43,11 +43,11 @@ class Service:
         (self.folder / "run.json").write_text(self.run.to_json())
         known = Tokens.create(self.folder / "tokens.json")
         self.tokens = {node: known.add(node) for node in self.nodes}
-        (self.folder / "admin").write_text("the operator's own secret")
+        (self.folder / "admin").write_text("the-operators-own-secret")
 
     @property
     def admin(self) -> str:
-        return "the operator's own secret"
+        return "the-operators-own-secret"
 
     @property
     def url(self) -> str:

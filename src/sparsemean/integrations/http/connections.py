@@ -119,6 +119,7 @@ def limited(most: int, head_seconds: float, count: Callable[[str], object]) -> t
             silent.pop(self, None)
             if self._timer is not None:
                 self._timer.cancel()
+            self._unset_keepalive_if_required()  # which uvicorn leaves running where the other end has reset it
             super().connection_lost(exc)
 
     return Limited

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -69,9 +70,9 @@ def admin_command(
         raise InvalidInput("say pause, resume, close or skip; or forget NODE or rotate NODE")
     if admin_token_file is None:
         raise InvalidInput("give the operator's token with --admin-token-file; sparsemean token admin makes it")
-    link = Link(server, secret_in(admin_token_file), ca, None, None, 10.0, insecure)
     body = b"" if node is None else json.dumps({"node": node}).encode()
-    told = link.ask("POST", f"{ADMIN}/{action}", body, {"Content-Type": "application/json"}).json()
+    with closing(Link(server, secret_in(admin_token_file), ca, None, None, 10.0, insecure)) as link:
+        told = link.ask("POST", f"{ADMIN}/{action}", body, {"Content-Type": "application/json"}).json()
     if "token" in told:
         typer.echo(told["token"])
     Console(file=sys.stderr).print(f"done; round {told.get('round')} is open", highlight=False)
