@@ -113,9 +113,7 @@ def main() -> None:
             refused = [row["refused"] for row in service.json("/v1/history?most=1000")["rounds"] if row["refused"]]
         for thread in threads:
             thread.join(10)
-    print(
-        f"\n{told.kills} kills, {load.rounds} rounds, every mean is that of a run in peace; refused: {refused or 'none'}"
-    )
+    print(f"\n{told.kills} kills, {load.rounds} rounds: means as in a run in peace; refused: {refused or 'none'}")
 
 
 if __name__ == "__main__":

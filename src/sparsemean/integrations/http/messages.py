@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import hashlib
 import json
 from collections.abc import Mapping
@@ -74,7 +73,7 @@ class OpenRound:
             if any(type(found[name]) is not kind for name, kind in types.items()):
                 raise TypeError
             found |= {name: base64.b64decode(told[name], validate=True) for name in ("plan", "sketch")}
-        except (KeyError, TypeError, binascii.Error):
+        except (KeyError, TypeError, ValueError):
             raise MalformedPayload("the service's answer about the round is not what a service of ours says") from None
         return OpenRound(**found)
 
