@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
-ENGINES = {"flower": "flwr", "ray": "ray", "torch_ddp": "torch", "http/[acs]": "uvicorn"}  # http: app, service, …
+ENGINES = {"flower": "flwr", "ray": "ray", "torch_ddp": "torch", "http/service": "uvicorn"}
 
 collect_ignore = ["docs/conf.py"]  # Sphinx reads it; it has no examples
 

@@ -19,7 +19,7 @@ from typing import Any
 
 import sparsemean as sm
 from sparsemean.integrations.http import HttpNode
-from sparsemean.integrations.http.tokens import Tokens
+from sparsemean.integrations.http.service.tokens import Tokens
 
 START = 120.0  # seconds that a process may take to listen, on a machine that does ten other things
 NODES = ("a", "b", "c")

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import sparsemean as sm
-from sparsemean.integrations.http.tokens import Tokens
+from sparsemean.integrations.http.service.tokens import Tokens
 
 from ...lab.cli.command import command
 from .serving import START, serving

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 import sparsemean as sm
-from sparsemean.integrations.http import conductor as module
 from sparsemean.integrations.http.broadcast import broadcast_of, broadcast_run, heard_in
-from sparsemean.integrations.http.conductor import Conductor, Policy
-from sparsemean.integrations.http.history import History
+from sparsemean.integrations.http.service import conductor as module
+from sparsemean.integrations.http.service.conductor import Conductor, Policy
+from sparsemean.integrations.http.service.history import History
 
 RUN = sm.Run(sm.named("rand-k-hybrid", k=20), dim=100, seed=1)
 

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import sparsemean as sm
-from sparsemean.integrations.http.openapi import description
+from sparsemean.integrations.http.service.openapi import description
 
 from .serving import Service, serving
 

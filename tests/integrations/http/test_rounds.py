@@ -11,7 +11,7 @@ import pytest
 
 import sparsemean as sm
 from sparsemean.integrations.http import HttpNode, NotAdmitted, Unreachable
-from sparsemean.integrations.http.tokens import Tokens
+from sparsemean.integrations.http.service.tokens import Tokens
 
 from .serving import NODES, serving
 

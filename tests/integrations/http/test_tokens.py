@@ -13,7 +13,7 @@ import pytest
 
 import sparsemean as sm
 from sparsemean.integrations.http import NotAdmitted
-from sparsemean.integrations.http.tokens import Secret, Tokens, duration
+from sparsemean.integrations.http.service.tokens import Secret, Tokens, duration
 
 
 @pytest.fixture

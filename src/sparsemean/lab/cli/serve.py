@@ -75,11 +75,11 @@ def serve_command(
         if told not in choices:
             raise InvalidInput(f"--{name} is one of {', '.join(choices)}; got {told!r}")
     try:
-        from sparsemean.integrations.http.service import Service, Settings, Tls, log_to_stderr
+        from sparsemean.integrations.http.service.process import Service, Settings, Tls, log_to_stderr
     except ModuleNotFoundError as error:
         raise InvalidInput(str(error)) from None
-    from sparsemean.integrations.http.conductor import Policy
-    from sparsemean.integrations.http.tokens import Secret, Tokens
+    from sparsemean.integrations.http.service.conductor import Policy
+    from sparsemean.integrations.http.service.tokens import Secret, Tokens
 
     if (tls_cert is None) != (tls_key is None) or (client_ca is not None and tls_cert is None):
         raise InvalidInput("TLS takes --tls-cert and --tls-key, and with --client-ca both of these too")

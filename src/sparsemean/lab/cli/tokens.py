@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from sparsemean.errors import InvalidInput
-from sparsemean.integrations.http.tokens import Credential, Tokens, duration, new_secret, write_secret
+from sparsemean.integrations.http.service.tokens import Credential, Tokens, duration, new_secret, write_secret
 from sparsemean.lab.cli.output import plain, print_json, print_table
 
 token_app = typer.Typer(

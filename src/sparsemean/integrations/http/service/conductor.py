@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
 from sparsemean.errors import BrokenServer, InvalidInput, SparseMeanError, TooFewNodes
-from sparsemean.integrations.http.batches import Batches, Waiting
 from sparsemean.integrations.http.broadcast import Broadcast, broadcast_of
-from sparsemean.integrations.http.history import History, row_of, why_json
 from sparsemean.integrations.http.messages import OpenRound
+from sparsemean.integrations.http.service.batches import Batches, Waiting
+from sparsemean.integrations.http.service.history import History, row_of, why_json
 from sparsemean.results import Estimate, Receipt
 from sparsemean.run import Run
 from sparsemean.sampling import MAX_SLOTS
@@ -199,7 +199,7 @@ class Conductor:
         plan = self._plans.get(node, b"")
         return OpenRound(round, self.run.digest, plan, sketch, self._reference, node in self.came, self.paused)
 
-    async def turn(self, after: int | None, seconds: float) -> None:
+    async def turn(self, after: int, seconds: float) -> None:
         """Wait for another open round than this one while rounds go on, but no longer than this."""
         until = time.monotonic() + seconds
         while (self.round == after or self.paused) and not self.stopping and (left := until - time.monotonic()) > 0:

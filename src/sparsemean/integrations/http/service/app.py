@@ -8,24 +8,19 @@ import json
 import logging
 import math
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
-from importlib.resources import files
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import numpy as np
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from sparsemean import errors
 from sparsemean.errors import InvalidInput, MalformedPayload, PayloadError, SparseMeanError
-from sparsemean.integrations.http.conductor import Conductor
-from sparsemean.integrations.http.connections import CERTIFICATE
-from sparsemean.integrations.http.history import Row
 from sparsemean.integrations.http.messages import (
     LONGEST_WAIT,
     MEAN,
@@ -38,20 +33,15 @@ from sparsemean.integrations.http.messages import (
     receipt_json,
     refusal_json,
 )
-from sparsemean.integrations.http.openapi import description
-from sparsemean.integrations.http.tokens import Credential, Secret, Tokens
+from sparsemean.integrations.http.service.asking import Admission, Bodies, Refusal, number_in, plain_number
+from sparsemean.integrations.http.service.conductor import Conductor
+from sparsemean.integrations.http.service.history import KEPT, Row
+from sparsemean.integrations.http.service.live import HEADERS, PAGE, Events, page
+from sparsemean.integrations.http.service.openapi import description
+from sparsemean.integrations.http.service.tokens import Credential
 from sparsemean.server import PrometheusReports
 
-BODIES = 256 << 20
-"""Bytes of payloads that are read at the same time."""
 ADMIN_BODY = 4096
-HEARTBEAT = 15.0
-EVENT_PAUSE = 0.25
-PAGE = {
-    "/": ("index.html", "text/html"),
-    "/live.css": ("live.css", "text/css"),
-    "/live.js": ("live.js", "text/javascript"),
-}
 STATUS: dict[type[SparseMeanError], int] = {
     NotAdmitted: 401,
     errors.ForeignPayload: 403,
@@ -68,26 +58,9 @@ STATUS: dict[type[SparseMeanError], int] = {
     InvalidInput: 400,
     SparseMeanError: 500,
 }
-HEADERS = [
-    (
-        b"content-security-policy",
-        b"default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
-        b"img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-    ),
-    (b"x-content-type-options", b"nosniff"),
-    (b"referrer-policy", b"no-referrer"),
-    (b"cache-control", b"no-store"),
-]
+_HEADERS = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
 
 log = logging.getLogger("sparsemean.http")
-
-
-class Refusal(SparseMeanError):
-    """An answer that is no payload's refusal: the size or the time of a request, or the state of the service."""
-
-    def __init__(self, status: int, why: str, retry_after: int | None = None) -> None:
-        super().__init__(why)
-        self.status, self.retry_after = status, retry_after
 
 
 class App:
@@ -96,13 +69,9 @@ class App:
     Parameters
     ----------
     conductor : Conductor
-    tokens : Tokens
-    admin : Secret, optional
-        What opens the operator's paths; without it they are closed to everybody.
+    admission : Admission
     reports : PrometheusReports
         Of the conductor's server.
-    private : bool, default False
-        Whether the live page and the figures are for holders of a token alone.
     weights_by_node : bool, default False
         Whether a node may say its own weight.
     body_seconds : float, default 30
@@ -112,20 +81,18 @@ class App:
     def __init__(
         self,
         conductor: Conductor,
-        tokens: Tokens,
-        admin: Secret | None,
+        admission: Admission,
         reports: PrometheusReports,
-        private: bool = False,
         weights_by_node: bool = False,
         body_seconds: float = 30.0,
     ) -> None:
-        self.conductor, self.tokens, self.admin = conductor, tokens, admin
-        self.reports, self.private, self.weights_by_node = reports, private, weights_by_node
-        self.body_seconds = body_seconds
+        self.conductor, self.admission = conductor, admission
+        self.reports, self.weights_by_node = reports, weights_by_node
         self.answered: Counter[int] = Counter()  # by status
         self.ended: Counter[str] = Counter()  # connections that were ended, by reason
-        self._bodies = asyncio.Semaphore(max(4, BODIES // conductor.run.payload_bytes))
-        self._watching = 0
+        largest = conductor.run.payload_bytes
+        self._bodies = Bodies(largest, body_seconds, lambda: conductor.refuse("BadRequest"))
+        self._events = Events(conductor)
 
     def asgi(self) -> ASGIApp:
         """The application, for any ASGI server."""
@@ -142,7 +109,7 @@ class App:
             "/metrics": self.metrics,
             "/events": self.events,
             "/openapi.json": self.openapi,
-            **dict.fromkeys(PAGE, self.page),
+            **dict.fromkeys(PAGE, page),
         }
         routes = [
             *(Route(path, answer, methods=read) for path, answer in plain.items()),
@@ -164,7 +131,7 @@ class App:
                 if message["type"] == "http.response.start":
                     self.answered[message["status"]] += 1
                     named = {name for name, _ in message["headers"]}
-                    message["headers"] = [*message["headers"], *(each for each in HEADERS if each[0] not in named)]
+                    message["headers"] = [*message["headers"], *(each for each in _HEADERS if each[0] not in named)]
                     if scope.get("scheme") == "https":
                         message["headers"].append((b"strict-transport-security", b"max-age=31536000"))
                 await send(message)
@@ -194,34 +161,14 @@ class App:
         told = {"error": "NotFound", "why": f"{error.detail}: see /openapi.json for what there is"}
         return JSONResponse(told, error.status_code, error.headers)
 
-    # --- who asks ---
-
-    def _credential(self, request: Request) -> Credential:
-        """Whom the credential of this request stands for; its path and its body say nothing of that."""
-        token = _bearer(request)
-        if token is not None:
-            return self.tokens.of_token(token)
-        certificate = request.scope.get("extensions", {}).get(CERTIFICATE, {}).get("name")
-        if certificate is not None:
-            return self.tokens.of_certificate(certificate)
-        raise NotAdmitted("this needs a credential: a header Authorization: Bearer TOKEN, or a client certificate")
+    # --- nodes ---
 
     def _node(self, request: Request) -> Credential:
         try:
-            return self._credential(request)
+            return self.admission.node(request)
         except NotAdmitted:
             self.conductor.refuse("NotAdmitted")
             raise
-
-    def _is_admin(self, request: Request) -> bool:
-        token = _bearer(request)
-        return token is not None and self.admin is not None and self.admin.opens(token)
-
-    def _watcher(self, request: Request) -> None:
-        if self.private and not self._is_admin(request):
-            self._credential(request)
-
-    # --- nodes ---
 
     async def run(self, request: Request) -> Response:
         """What the node is called, and what it agrees on with the service."""
@@ -235,8 +182,8 @@ class App:
     async def round(self, request: Request) -> Response:
         """The open round; with ``after`` and ``wait``, once it is another one and rounds go on."""
         node = self._node(request).node
-        after, wait = _number(request, "after", None), _number(request, "wait", 0.0)
-        await self.conductor.turn(None if after is None else int(after), min(wait or 0.0, LONGEST_WAIT))
+        after, wait = int(number_in(request, "after", -1.0)), number_in(request, "wait", 0.0)
+        await self.conductor.turn(after, min(wait, LONGEST_WAIT))
         if self.conductor.stopping:
             raise Refusal(503, "the service stops", retry_after=1)
         return JSONResponse((await self.conductor.told(node)).to_json())
@@ -246,7 +193,7 @@ class App:
         known = self._node(request)
         if self.conductor.paused:
             raise Refusal(503, "the operator has paused the rounds", retry_after=5)
-        blob = await self._body(request, self.conductor.run.payload_bytes)
+        blob = await self._bodies.of(request, self.conductor.run.payload_bytes)
         receipt = await self.conductor.accept(known.node, blob, self._weight(request, known))
         return JSONResponse({"receipt": receipt_json(receipt), "round": self.conductor.round})
 
@@ -256,36 +203,10 @@ class App:
             return known.weight
         if not self.weights_by_node:
             raise InvalidInput(f"nodes do not say their weight here; leave out {WEIGHT}, or serve --weights-by-node")
-        try:
-            weight = float(told)
-        except ValueError:
-            weight = math.nan
+        weight = plain_number(told)
         if not (math.isfinite(weight) and weight >= 0):
             raise InvalidInput(f"{WEIGHT} is a number from 0 on, got {told!r:.40}")
         return weight
-
-    async def _body(self, request: Request, most: int) -> bytes:
-        """The body, which is refused before it is read if it has no known length, or one above this."""
-        length = request.headers.get("content-length", "")
-        if not (length.isascii() and length.isdigit()):
-            raise self._counted(Refusal(411, "say how long the body is: send it with a Content-Length"))
-        if len(length) > 15 or int(length) > most:
-            raise self._counted(Refusal(413, f"a body has up to {most} bytes here, this one is of {length:.20}"))
-        body = bytearray()
-        try:
-            async with self._bodies, asyncio.timeout(self.body_seconds):
-                async for chunk in request.stream():
-                    body += chunk
-        except TimeoutError:
-            late = f"the body took more than {self.body_seconds:g} seconds"
-            raise self._counted(Refusal(408, late)) from None
-        except ClientDisconnect:
-            raise self._counted(Refusal(400, "the body ended before its Content-Length")) from None
-        return bytes(body)
-
-    def _counted(self, refusal: Refusal) -> Refusal:
-        self.conductor.refuse("BadRequest")
-        return refusal
 
     async def mean(self, request: Request) -> Response:
         """The last mean as a frame; nothing to who has it."""
@@ -302,7 +223,7 @@ class App:
 
     async def estimate(self, request: Request) -> Response:
         """The last round's figures, and how good its mean is."""
-        self._watcher(request)
+        self.admission.watcher(request)
         return JSONResponse(self._last_row())
 
     def _last_row(self) -> Row:
@@ -313,8 +234,7 @@ class App:
 
     async def estimate_file(self, request: Request) -> Response:
         """The last mean as it is, of float64: a file for ``numpy.load``."""
-        if not self._is_admin(request):
-            self._node(request)
+        self.admission.reader(request)
         estimate = self.conductor.estimate
         if estimate is None:
             raise Refusal(404, "no round has ended with a mean yet")
@@ -324,10 +244,10 @@ class App:
         return Response(file.getvalue(), media_type="application/octet-stream", headers=headers)
 
     async def history(self, request: Request) -> Response:
-        """Rounds that ended, the last ones first asked for by ``most``."""
-        self._watcher(request)
-        most = _number(request, "most", 100.0)
-        return JSONResponse({"rounds": self.conductor.history.last(min(int(most or 0), 1000))})
+        """The last rounds that ended, as many as ``most`` says, the oldest first."""
+        self.admission.watcher(request)
+        most = int(number_in(request, "most", 100.0))
+        return JSONResponse({"rounds": self.conductor.history.last(min(most, KEPT))})
 
     async def health(self, request: Request) -> Response:
         """Whether the process is alive and plays rounds."""
@@ -342,7 +262,7 @@ class App:
 
     async def metrics(self, request: Request) -> Response:
         """For Prometheus: sums over rounds, the open round, and HTTP."""
-        self._watcher(request)
+        self.admission.watcher(request)
         conductor = self.conductor
         lines = [
             *_counts("http_answers_total", "Answers by status.", "status", self.answered),
@@ -360,48 +280,17 @@ class App:
         """This list of paths, for programs."""
         return JSONResponse(description(self.conductor.run.payload_bytes))
 
-    # --- the live page ---
-
-    async def page(self, request: Request) -> Response:
-        """The page and its parts, which hold no figures."""
-        name, kind = PAGE[request.url.path]
-        content = (files("sparsemean.integrations.http") / "page" / name).read_bytes()
-        return Response(content, media_type=kind)
-
     async def events(self, request: Request) -> Response:
-        """The open round and the rounds that ended, as server-sent events."""
-        self._watcher(request)
-        if self._watching >= 100:
-            raise Refusal(503, "too many pages are open; close some", retry_after=30)
-        return StreamingResponse(self._events(), media_type="text/event-stream")
-
-    async def _events(self) -> AsyncIterator[bytes]:
-        conductor, shown = self.conductor, None
-        async with self._watch():
-            while not conductor.stopping:
-                last = conductor.history.last(1)
-                newest = last[0]["round"] if last else -1
-                if shown != newest:
-                    yield _event("history", conductor.history.last(200 if shown is None else 1))
-                    shown = newest
-                yield _event("open", conductor.snapshot())
-                await asyncio.sleep(EVENT_PAUSE)
-                await conductor.changed.wait(HEARTBEAT)
-
-    @asynccontextmanager
-    async def _watch(self) -> AsyncIterator[None]:
-        self._watching += 1
-        try:
-            yield
-        finally:
-            self._watching -= 1
+        """For the live page."""
+        self.admission.watcher(request)
+        self._events.check_room()
+        return StreamingResponse(self._events.stream(), media_type="text/event-stream")
 
     # --- the operator ---
 
     async def act(self, request: Request) -> Response:
         """Pause, resume, close, skip, forget a node, or make a new token for one."""
-        if not self._is_admin(request):
-            raise NotAdmitted("this needs the admin token: serve --admin-token-file, Authorization: Bearer TOKEN")
+        self.admission.operator(request)
         action = request.path_params["action"]
         acts: dict[str, Callable[[str], Awaitable[Any]]] = {
             "pause": lambda _: self._paused(True),
@@ -422,39 +311,15 @@ class App:
         self.conductor.pause(paused)
 
     async def _rotated(self, node: str) -> dict[str, str]:
-        return {"token": await asyncio.to_thread(self.tokens.rotate, node)}
+        return {"token": await asyncio.to_thread(self.admission.tokens.rotate, node)}
 
     async def _named(self, request: Request) -> str:
         """The node in a body such as {"node": "station-12"}."""
-        body = await self._body(request, ADMIN_BODY)
+        body = await self._bodies.of(request, ADMIN_BODY)
         try:
             return str(json.loads(body)["node"])
         except (ValueError, KeyError, TypeError, RecursionError):
             raise MalformedPayload('the body is JSON with the node\'s name: {"node": "station-12"}') from None
-
-
-def _bearer(request: Request) -> str | None:
-    """The token in the header, if there is one."""
-    kind, _, token = request.headers.get("authorization", "").partition(" ")
-    return token.strip() if kind.lower() == "bearer" else None
-
-
-def _number(request: Request, name: str, otherwise: float | None) -> float | None:
-    """A number from 0 on in the query."""
-    told = request.query_params.get(name)
-    if told is None:
-        return otherwise
-    try:
-        number = float(told)
-    except ValueError:
-        number = math.nan
-    if not 0 <= number < 1 << 63:
-        raise InvalidInput(f"{name} is a number from 0 on, got {told!r:.40}")
-    return number
-
-
-def _event(kind: str, content: Any) -> bytes:
-    return f"event: {kind}\ndata: {json.dumps(content, allow_nan=False)}\n\n".encode()
 
 
 def _gauge(name: str, what: str, value: float) -> list[str]:

@@ -29,12 +29,13 @@ except ModuleNotFoundError as missing:
 
 from sparsemean._names import Durability, Missing, ValueName
 from sparsemean.errors import InvalidInput
-from sparsemean.integrations.http.app import App
 from sparsemean.integrations.http.broadcast import broadcast_run
-from sparsemean.integrations.http.conductor import Conductor, Policy
-from sparsemean.integrations.http.connections import Loop, limited, raise_open_files
-from sparsemean.integrations.http.history import History
-from sparsemean.integrations.http.tokens import Secret, Tokens
+from sparsemean.integrations.http.service.app import App
+from sparsemean.integrations.http.service.asking import Admission
+from sparsemean.integrations.http.service.conductor import Conductor, Policy
+from sparsemean.integrations.http.service.connections import Loop, limited, raise_open_files
+from sparsemean.integrations.http.service.history import History
+from sparsemean.integrations.http.service.tokens import Secret, Tokens
 from sparsemean.results import Estimate
 from sparsemean.run import Run
 from sparsemean.server import Clip, PrometheusReports, Server
@@ -87,7 +88,7 @@ class Settings:
         How a value of the mean travels back: float32, or fewer bits.
     admin : Secret, optional
     private, weights_by_node, body_seconds
-        As in ``App``.
+        As in ``Admission`` and ``App``.
     estimates : Path, optional
         A folder that gets each mean as ``round-NNNNNNNNN.npy``.
     connections : int
@@ -167,15 +168,8 @@ class Service:
         keep = None if settings.estimates is None else partial(_keep, settings.estimates)
         mean_run = broadcast_run(settings.run, settings.broadcast_values)
         conductor = Conductor(server, settings.policy, self.tokens.nodes, mean_run, history, keep)
-        app = App(
-            conductor,
-            self.tokens,
-            settings.admin,
-            reports,
-            settings.private,
-            settings.weights_by_node,
-            settings.body_seconds,
-        )
+        admission = Admission(self.tokens, settings.admin, settings.private)
+        app = App(conductor, admission, reports, settings.weights_by_node, settings.body_seconds)
         most = raise_open_files(settings.connections)
         tls = settings.tls
         config = uvicorn.Config(
