@@ -28,7 +28,7 @@ high = [fcntl.fcntl(int(number), fcntl.F_DUPFD, 10) for number in sys.argv[1:3]]
 os.dup2(high[0], 3), os.dup2(high[1], 4)
 os.execv(sys.argv[3], sys.argv[3:])
 """
-PATIENCE = 30.0
+PATIENCE = 120.0  # seconds, on a machine that does ten other things
 
 
 def chromium() -> str | None:

@@ -15,6 +15,7 @@ from sparsemean.integrations.http.broadcast import broadcast_of, broadcast_run, 
 from sparsemean.integrations.http.service import conductor as module
 from sparsemean.integrations.http.service.conductor import Conductor, Policy
 from sparsemean.integrations.http.service.history import History
+from sparsemean.integrations.http.service.live import HEARTBEAT, Events
 
 RUN = sm.Run(sm.named("rand-k-hybrid", k=20), dim=100, seed=1)
 
@@ -125,6 +126,20 @@ def test_without_any_weight_a_round_waits_for_more(monkeypatch):
         await until(lambda: conductor.round == 1)
 
     play(story, Policy(1, 1))
+
+
+def test_a_page_hears_at_once_what_happens_while_it_is_told_of_something_else():
+    async def story(conductor: Conductor) -> None:
+        events = Events(conductor).stream()
+        assert [(await anext(events)).split(b"\n")[0] for _ in range(2)] == [b"event: history", b"event: open"]
+        await send(conductor, "a")
+        async with asyncio.timeout(HEARTBEAT / 2):
+            assert b'"came": ["a"]' in await anext(events)
+            conductor.refuse("NotAdmitted")
+            assert b'"refused": {"NotAdmitted": 1}' in await anext(events)
+        await events.aclose()
+
+    play(story, Policy(2, 2))
 
 
 def test_history_and_mean_survive(tmp_path):

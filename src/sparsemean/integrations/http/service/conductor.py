@@ -76,14 +76,21 @@ class Signal:
     """Wakes all who wait for it, each time it is given."""
 
     def __init__(self) -> None:
+        self.times = 0  # that it was given
         self._event = asyncio.Event()
 
     def give(self) -> None:
+        self.times += 1
         self._event.set()
         self._event = asyncio.Event()
 
-    async def wait(self, seconds: float) -> None:
-        """Return when it is given next, or the time is over."""
+    async def wait(self, seconds: float, times: int | None = None) -> None:
+        """Return when it is given next, or the time is over.
+
+        With ``times``, a count from before, return at once if it was given since then.
+        """
+        if times is not None and times != self.times:
+            return
         event = self._event
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
@@ -185,6 +192,7 @@ class Conductor:
     def refuse(self, reason: str) -> None:
         """Count a refusal of the open round."""
         self.refused[reason] += 1
+        self.changed.give()
 
     async def told(self, node: str) -> OpenRound:
         """The open round for this node."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from importlib.resources import files
 from typing import Any
 
@@ -54,12 +54,13 @@ class Events:
         if self._watching >= WATCHERS:
             raise Refusal(503, "too many pages are open; close some", retry_after=30)
 
-    async def stream(self) -> AsyncIterator[bytes]:
+    async def stream(self) -> AsyncGenerator[bytes, None]:
         """What one page gets, until it or the service is gone."""
         conductor, shown = self._conductor, None
         self._watching += 1
         try:
             while not conductor.stopping:
+                times = conductor.changed.times  # what changes while this is being sent is in the next events
                 last = conductor.history.last(1)
                 newest = last[0]["round"] if last else -1
                 if shown != newest:
@@ -67,7 +68,7 @@ class Events:
                     shown = newest
                 yield _event("open", conductor.snapshot())
                 await asyncio.sleep(PAUSE)
-                await conductor.changed.wait(HEARTBEAT)
+                await conductor.changed.wait(HEARTBEAT, times)
         finally:
             self._watching -= 1
 
