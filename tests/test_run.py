@@ -464,3 +464,10 @@ def test_for_bytes_has_the_largest_k_that_fits(name):
 def test_for_bytes_refuses_what_does_not_fit(name, bytes, why):
     with pytest.raises(sm.InvalidInput, match=why):
         sm.Run.for_bytes(name, DIM, bytes)
+
+
+def test_for_bytes_takes_a_name_and_no_k():
+    with pytest.raises(sm.InvalidInput, match="leave k out"):
+        sm.Run.for_bytes("auto", DIM, 300, k=5)
+    with pytest.raises(sm.InvalidInput, match="the name of a scheme"):
+        sm.Run.for_bytes(sm.named("rand-k", k=5), DIM, 300)  # type: ignore[arg-type]

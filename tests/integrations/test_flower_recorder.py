@@ -10,7 +10,7 @@ pytest.importorskip("flwr", reason="the Flower integration needs flwr: pip insta
 from flwr.app import Message
 
 import sparsemean as sm
-from sparsemean.integrations.flower import Recorder
+from sparsemean.integrations.flower import Recorder, SparseMean
 from sparsemean.lab import datasets
 
 from .flower_in_process import NODES, InProcess, client_app, fed, model, trained
@@ -34,6 +34,11 @@ def test_updates_are_recorded_as_compare_reads_them_and_training_is_as_without(t
     assert isinstance(recorded, datasets.Stream)
     assert recorded.vectors.shape == (2, len(NODES), 1207)
     np.testing.assert_allclose(recorded.vectors[0], [update(node) for node in sorted(NODES)], atol=1e-6)
+
+
+def test_what_comes_as_payloads_is_not_recorded(tmp_path):
+    with pytest.raises(sm.InvalidInput, match="wrap your own strategy"):
+        Recorder(SparseMean(fed(), sm.named("auto", k=0.05)), tmp_path / "updates.npy")
 
 
 def test_a_round_without_one_of_the_nodes_is_left_out(tmp_path, caplog):

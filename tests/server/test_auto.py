@@ -350,6 +350,17 @@ def test_it_says_why():
     assert [error for _, error in found.others] == sorted(error for _, error in found.others)
     assert found.nodes == 5
     assert "first round" in str(sm.Server(played.run).why())
+
+
+def test_it_says_which_others_it_left_and_why_a_better_one_is_among_them():
+    options = (("Identity() eden-2", 0.95), ("RandK(k=9) int16", 1.0), ("RandK(k=8) float32", 2.0))
+    found = Why("RandK(k=9)", "int16", 1.0, options, 5, 9.0, 3.0, 0.5, 0.01)
+    told = "Best of the others: Identity() eden-2 0.95; RandK(k=8) float32 2 (no tenth better, so the choice stays)"
+    assert str(found).endswith(told)
+    assert "stays" not in str(Why("Identity()", "eden-2", 0.95, options, 5, 9.0, 3.0, 0.5, 0.01))
+
+
+def test_there_is_nothing_to_say_of_a_fixed_scheme():
     assert sm.Server(sm.Run(sm.named("rand-k", k=2), 4)).why() is None
 
 

@@ -288,6 +288,8 @@ def test_what_cannot_be_a_reference_is_refused(wrong):
     with pytest.raises(sm.InvalidInput):
         server.refer_to(wrong)
     assert server.digest() == before
+    with pytest.raises(sm.InvalidInput):
+        sm.Client(server.run, "a").encode(np.ones(DIM), 0, reference=wrong)
     with pytest.raises(sm.InvalidInput, match="sends no differences to a reference; use Relative"):
         sm.Server(sm.Run(sm.named("rand-k", k=3), DIM)).refer_to(np.ones(DIM))
 

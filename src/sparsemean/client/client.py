@@ -149,9 +149,13 @@ class Client:
                 + ('node="broadcast"' if self.run.auto else "Relative")
             )
         try:
-            return vector_of(reference, self.run.dim).astype(np.float32)
+            with np.errstate(over="ignore"):
+                single = vector_of(reference, self.run.dim).astype(np.float32)
         except InvalidInput as wrong:
             raise InvalidInput(f"reference=: {wrong}") from None
+        if not np.isfinite(single).all():
+            raise InvalidInput("reference=: a number is beyond float32, so no server has it; encode without")
+        return single
 
     def _terms(self, round: int, plan: bytes | None) -> Plan | None:
         """The plan to follow: that of the server or, where the run lists all nodes, that of its list."""

@@ -152,6 +152,10 @@ class Run:
         11
         """
         bytes, dim = whole(bytes, "bytes", 1), whole(dim, "dim", 1)
+        if not isinstance(name, str):
+            raise InvalidInput(f'for_bytes takes the name of a scheme, such as "rand-k-hybrid", not {name!r:.100}')
+        if "k" in options:
+            raise InvalidInput("for_bytes finds the k that fits; leave k out")
         made: Callable[..., Scheme] = named
         if name == AUTO:
             return Run(made(name, None, values=values, bytes=bytes, **options), dim, seed, blocks, nodes, frame)

@@ -92,12 +92,16 @@ class Why:
     def __str__(self) -> str:
         if math.isnan(self.expected):
             return f"{self.values} values by {self.encoder}: the first round, before anything is known"
-        best = "; ".join(f"{name} {error:.3g}" for name, error in self.others[1:4])
+        chosen = f"{self.encoder} {self.values}"
+        others = [(name, error) for name, error in self.others if name != chosen][:3]
+        best = "; ".join(f"{name} {error:.3g}" for name, error in others)
+        stays = " (no tenth better, so the choice stays)" if others and others[0][1] < self.expected else ""
         return (
             f"{self.values} values by {self.encoder}, which promises a squared error of {self.expected:.3g}, the "
             f"geometric mean of the coming {HORIZON} rounds. Of "
             f"{self.nodes} nodes with an energy of {self.energy:.3g}, the memory leaves {self.residual:.3g}; nodes "
-            f"correlate by {self.correlation:.2f}, and change by {self.drift:.3g} a round. Next best: {best}"
+            f"correlate by {self.correlation:.2f}, and change by {self.drift:.3g} a round. "
+            f"Best of the others: {best}{stays}"
         )
 
 

@@ -233,7 +233,8 @@ class Server:
 
         As by an optimiser that makes its own step of the mean. Call it before any plan of the round is told or any
         payload accepted: from then on the reference stays until the round ends, and giving the same once more does
-        nothing. It is in the journal when this returns. The next round refers to its own last mean again.
+        nothing. It is in the journal when this returns. The mean of this round is the reference of the next one again;
+        where the round is skipped, there is none, and this reference stays.
 
         Parameters
         ----------
@@ -247,7 +248,8 @@ class Server:
             )
         with np.errstate(over="ignore"):
             single = vector_of(reference, self.run.dim).astype(np.float32)
-        vector_of(single, self.run.dim)  # which refuses what is beyond float32
+        if not np.isfinite(single).all():
+            raise InvalidInput("the reference travels as float32, and a number of it is beyond that; nodes do without")
 
         def referred() -> None:
             roster = self._rounds.ready()

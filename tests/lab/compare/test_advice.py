@@ -105,6 +105,9 @@ def test_the_advice_names_what_does_without_memory_plans_and_state():
     assert "without plans, rand-k-hybrid (0.02); without memory at the server, rand-k-balanced (0.03)." in said
     said = advice(comparison(best, row("rand-k", 0.4)))
     assert "without plans or memory at the server, rand-k (0.4)." in said
+    said = advice(comparison(best, row("diana", 0.015, node_state=True), row("rand-k", 0.4)))
+    assert "diana" not in said  # who cannot plan is not asked to keep state at the nodes
+    assert "without plans or memory at the server, nothing that was played beats" in advice(comparison(best))
 
 
 def test_a_difference_between_the_steady_state_and_all_rounds_is_said():
@@ -119,6 +122,8 @@ def test_the_trade_against_whole_vectors_is_said():
     said = advice(comparison(row("rand-k", 0.1), whole))
     assert said.endswith("Whole vectors in int8 cost 2 times the bytes and err 10,000 times less.")
     assert "Whole" not in advice(comparison(row("rand-k", 0.1), replace(whole, bytes_per_node=1e4)))
+    near = advice(comparison(row("rand-k", 0.1), replace(whole, bytes_per_node=102.0, steady=0.03)))
+    assert near.endswith("Whole vectors in int8 cost 2 bytes more and err 3.33 times less.")
 
 
 def test_largest_entries_are_praised_with_what_they_hold():
@@ -127,7 +132,7 @@ def test_largest_entries_are_praised_with_what_they_hold():
 
 def test_an_error_that_is_not_known_well_is_said_so():
     assert "more seeds" not in advice(comparison(row("rand-k", 0.1, 0.05)))
-    assert "Its error is ± 58%: more seeds" in advice(comparison(row("rand-k", 0.1, 1.0)))
+    assert "The error of rand-k is ± 58%: more seeds" in advice(comparison(row("rand-k", 0.1, 1.0)))
 
 
 def test_results_say_two_standard_errors():

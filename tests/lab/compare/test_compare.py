@@ -181,3 +181,13 @@ def test_a_memory_that_diverges_is_said_so_and_not_advised():
     assert not found["rand-k"].diverges
     only = compare(vectors, Budget(share=0.05), ["rand-k-temporal-shared"], seeds=2)
     assert "rand-k-temporal-shared" not in advice(only)
+
+
+def test_whole_vectors_with_the_bits_that_fit_are_always_among_them():
+    vectors = np.random.default_rng(0).normal(size=(2, 4, 2048))
+    fits, none = (
+        {result.scheme for result in compare(vectors, Budget(bytes=limit), ["rand-k"], seeds=1).results}
+        for limit in (64 + 520, 64 + 100)
+    )
+    assert fits - none == {"identity eden-2"}
+    assert sm.Run(sm.named("identity", values="eden-2"), 2048).payload_bytes <= 64 + 520

@@ -12,8 +12,9 @@ from flwr.serverapp import Grid
 from flwr.serverapp.strategy import Strategy
 
 from sparsemean._types import Floats
-from sparsemean.errors import SparseMeanError
+from sparsemean.errors import InvalidInput, SparseMeanError
 from sparsemean.integrations.flower.arrays import WHOLE, Parted
+from sparsemean.integrations.flower.strategy import SparseMean
 from sparsemean.integrations.flower.wrapper import Wrapper
 
 log = getLogger("flwr.sparsemean")
@@ -40,6 +41,8 @@ class Recorder(Wrapper):
     def __init__(
         self, inner: Strategy, path: str | os.PathLike[str], rounds: int = 5, whole: Sequence[str] = WHOLE
     ) -> None:
+        if isinstance(inner, SparseMean):
+            raise InvalidInput("Recorder records updates as nodes send them without SparseMean; wrap your own strategy")
         self.inner, self.path, self.rounds, self.whole = inner, path, rounds, tuple(whole)
         self._nodes: tuple[int, ...] = ()
         self._recorded: list[Floats] = []

@@ -64,7 +64,7 @@ class SparseMean(Wrapper):
         if scheme.node_state:
             raise sm.IncompatibleScheme(
                 f"{scheme.encoder!r} keeps state at the node, and Flower's nodes lose theirs when they restart; "
-                "use a scheme that remembers at the server, such as rand-k-hybrid or rand-k-temporal"
+                'use auto with node="broadcast", or a scheme that remembers at the server, such as rand-k-hybrid'
             )
         self.inner = check_inner(inner)
         self.scheme, self.seed, self.journal, self.whole = scheme, seed, journal, tuple(whole)

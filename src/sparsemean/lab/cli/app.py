@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 import typer
 from rich.console import Console
 from rich.markup import escape
+from typer.core import TyperGroup
 
 from sparsemean import __version__
 from sparsemean.errors import SparseMeanError
@@ -16,6 +18,7 @@ from sparsemean.lab.cli.frontier import frontier_command
 from sparsemean.lab.cli.journal import inspect_command, verify_command
 from sparsemean.lab.cli.node import admin_command, node_command
 from sparsemean.lab.cli.output import plain
+from sparsemean.lab.cli.progress import STOPPED
 from sparsemean.lab.cli.reproduce import reproduce_command
 from sparsemean.lab.cli.run import run_app
 from sparsemean.lab.cli.schemes import schemes_command
@@ -23,8 +26,21 @@ from sparsemean.lab.cli.serve import serve_command
 from sparsemean.lab.cli.theory import theory_command
 from sparsemean.lab.cli.tokens import token_app
 
+
+class Commands(TyperGroup):
+    """Commands that say so when Ctrl-C stopped them; those that keep what is done say that themselves."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            Console(stderr=True).print("stopped")
+            raise typer.Exit(STOPPED) from None
+
+
 app = typer.Typer(
     name="sparsemean",
+    cls=Commands,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",  # which joins the lines of a paragraph, however wide the terminal is
@@ -67,6 +83,3 @@ def run() -> None:
         told = escape(plain(str(error)))
         Console(stderr=True).print(f"[bold red]sparsemean:[/] {told}", highlight=False, soft_wrap=True)
         sys.exit(2)
-    except KeyboardInterrupt:
-        Console(stderr=True).print("stopped")
-        sys.exit(130)

@@ -10,8 +10,13 @@ from sparsemean.lab.compare.result import WHOLE, Result
 from sparsemean.lab.numbers import percent
 from sparsemean.schemes import AUTO
 
-MUCH_BETTER, NOT_MUCH_MORE = 10.0, 16.0
-"""Whole vectors are worth a sentence where they err so many times less, for at most so many times the bytes."""
+WORTH_SAYING = ((1.1, 2.0), (16.0, 10.0))
+"""Whole vectors are worth a sentence where, for at most so many times the bytes, they err so many times less."""
+NEEDS: tuple[tuple[str, Callable[[Result], bool]], ...] = (
+    ("plans", lambda result: result.planned),
+    ("memory at the server", lambda result: result.server_memory),
+    ("state at the nodes", lambda result: result.node_state),
+)
 DIFFERS = 1.1
 """Where errors in the steady state and over all rounds differ by this factor, that is said."""
 LARGEST_ENTRIES = ("top-k", "rtop-k", "wangni", "induced", "error-feedback-top-k", "error-feedback-chunked-top-k")
@@ -54,7 +59,7 @@ def _sentences(comparison: Comparison, best: Result) -> Iterator[str]:
     yield from _trade(comparison, best)
     if not precise(best):
         known = f"± {percent(2 * best.steady_se / best.steady)}" if best.seeds > 1 else "from a single seed"
-        yield f"Its error is {known}: more seeds (--seeds) would tell schemes that are close apart."
+        yield f"The error of {best.scheme} is {known}: more seeds (--seeds) would tell schemes that are close apart."
 
 
 def _gain(comparison: Comparison, best: Result) -> str:
@@ -82,18 +87,19 @@ def _bias(comparison: Comparison, best: Result) -> Iterator[str]:
 
 
 def _others(comparison: Comparison, best: Result) -> Iterator[str]:
-    """The best that does without what the recommended one needs."""
-    needs: tuple[tuple[str, Callable[[Result], bool]], ...] = (
-        ("plans", lambda result: result.planned),
-        ("memory at the server", lambda result: result.server_memory),
-        ("state at the nodes", lambda result: result.node_state),
-    )
+    """The best that does without what the recommended one needs, and needs nothing that it does not."""
     without: dict[str, list[str]] = {}
-    for what, needed in needs:
+    for what, needed in NEEDS:
         if needed(best):
-            able = [each for each in comparison.choices if not needed(each) and (each.unbiased or not best.unbiased)]
+            able = [
+                each
+                for each in comparison.choices
+                if not needed(each)
+                and (each.unbiased or not best.unbiased)
+                and all(need(best) or not need(each) for _, need in NEEDS)
+            ]
             other = comparison.best_of(able)
-            without.setdefault(_named(other) if other else "nothing beats answering 0", []).append(what)
+            without.setdefault(_named(other) if other else "nothing that was played beats answering 0", []).append(what)
     if without:
         told = (f"without {' or '.join(what)}, {other}" for other, what in without.items())
         yield f"If that cannot be had: {'; '.join(told)}."
@@ -114,8 +120,8 @@ def _all_rounds(comparison: Comparison, best: Result) -> Iterator[str]:
     less, more = sorted((best.steady, best.nmse))
     if ahead or more > DIFFERS * less:
         yield (
-            f"That is its error in rounds {comparison.warmup + 1} to {comparison.rounds}; over all of them, the first "
-            f"ones included, it is {best.nmse:.3g}"
+            f"The error of {best.scheme} is that in rounds {comparison.warmup + 1} to {comparison.rounds}; over all of "
+            f"them, the first ones included, it is {best.nmse:.3g}"
             + (f", and that of {other.scheme} {other.nmse:.3g}." if other and ahead else ".")
         )
 
@@ -124,9 +130,11 @@ def _trade(comparison: Comparison, best: Result) -> Iterator[str]:
     """What whole vectors would cost, and give."""
     for result in sorted(comparison.results, key=lambda each: each.bytes_per_node):
         more, less = result.bytes_per_node / best.bytes_per_node, best.steady / max(result.steady, 1e-300)
-        if result.scheme in WHOLE and 1.0 < more <= NOT_MUCH_MORE and less >= MUCH_BETTER:
+        if result.scheme in WHOLE and any(1.0 < more <= most and less >= least for most, least in WORTH_SAYING):
             kind = result.scheme.partition(" ")[2] or "float32"
-            yield f"Whole vectors in {kind} cost {more:.2g} times the bytes and err {_times(less)} less."
+            extra = math.ceil(result.bytes_per_node - best.bytes_per_node)
+            cost = f"{more:.2g} times the bytes" if more > WORTH_SAYING[0][0] else f"{extra} bytes more"
+            yield f"Whole vectors in {kind} cost {cost} and err {_times(less)} less."
             return
 
 

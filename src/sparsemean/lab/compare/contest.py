@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from sparsemean.client import Client
 from sparsemean.errors import InvalidInput, SparseMeanError
+from sparsemean.lab.byte_budget import finest_eden
 from sparsemean.lab.compare.budget import Budget, scheme_within
 from sparsemean.lab.compare.comparison import Comparison
 from sparsemean.lab.compare.given_vectors import GivenVectors
@@ -17,7 +18,7 @@ from sparsemean.lab.compare.playing import Players
 from sparsemean.lab.compare.result import WHOLE, Entry, Result, result_of
 from sparsemean.lab.trace import Trace
 from sparsemean.run import Run
-from sparsemean.schemes import AUTO, SIZELESS, names
+from sparsemean.schemes import AUTO, SIZELESS, named, names
 
 FIRST, MOST = 3, 80
 """How often each scheme is played, and those whose place matters at the most, unless that is said."""
@@ -35,7 +36,7 @@ class Contest:
         What a node may send in a round.
     schemes
         Names, which may end in the kind of the values: ``"rand-k int8"``; all schemes by default. Whole vectors in
-        float32, float16 and int8 are always played as well.
+        float32, float16 and int8 are always played as well, and with as many bits as the budget allows.
     seeds
         How often each is played. By default 3 times, and then those that may be the best 6 times and more, until two
         standard errors are 5 % of the error, but not more than 80 times.
@@ -52,8 +53,16 @@ class Contest:
 
     @cached_property
     def _entries(self) -> tuple[list[Entry], list[tuple[str, Budget]]]:
-        wanted = dict.fromkeys([*filter(self._reaches, WHOLE), *(self.schemes or (*names(), AUTO))])
+        whole = [*filter(self._reaches, WHOLE), *self._finest()]
+        wanted = dict.fromkeys([*whole, *(self.schemes or (AUTO, *names()))])
         return entries_within(self.given, [(name, self.budget) for name in wanted])
+
+    def _finest(self) -> list[str]:
+        """Whole vectors with as many bits a value as the budget of bytes allows, if it allows one."""
+        limit, dim = self.budget.bytes, self.given.task.dim
+        values = None if limit is None else finest_eden(dim, limit)
+        fits = values is not None and Run(named("identity", values=values), dim).payload_bytes <= limit
+        return [f"identity {values}"] if fits else []
 
     def _reaches(self, whole: str) -> bool:
         """Whether these values reach as far as the vectors do: float16 ends at 65504."""

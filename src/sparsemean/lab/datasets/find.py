@@ -57,15 +57,13 @@ def located(entry: DatasetEntry, among: Sequence[Path]) -> list[Path]:
 
 def absence(entry: DatasetEntry, missing: Sequence[File], folders: Sequence[Path]) -> str:
     """The message about missing files: which, where they were looked for, where to get them, and their hashes."""
-    return "\n".join(
-        [
-            f"the data set {entry.name} lacks {len(missing)} of its {len(entry.files)} files. Looked in",
-            *(f"  {folder}" for folder in folders),
-            f"Get them from {entry.page} into one of these folders, or name another place by directory= or",
-            f"{ENVIRONMENT}, or download them: sparsemean.lab.datasets.fetch({entry.name!r}, directory).",
-            "Each may lie there as it is or as .gz or .xz. Missing, with the sha256 of the decompressed content:",
-            *(f"  {file.sha256}  {file.name}" for file in missing),
-        ]
+    looked = ", ".join(map(str, folders))
+    lacking = ", ".join(f"{file.name} ({file.sha256})" for file in missing)
+    return (
+        f"the data set {entry.name} lacks {len(missing)} of its {len(entry.files)} files. Looked in {looked}. "
+        f"Get them from {entry.page} into one of these folders, or name another place by directory= or {ENVIRONMENT}, "
+        f"or download them: sparsemean.lab.datasets.fetch({entry.name!r}, directory). Each may lie there as it is or "
+        f"as .gz or .xz. Missing, with the sha256 of the decompressed content: {lacking}"
     )
 
 
