@@ -53,8 +53,8 @@ def test_what_is_missing_is_told_with_places_source_and_hashes(entry, content, t
     missing = entry.files[1]
     assert str(raised.value) == (
         f"the data set tiny lacks 1 of its 2 files. Looked in {tmp_path / 'one' / 'tiny-folder'}, "
-        f"{tmp_path / 'two' / 'tiny-folder'}. Get them from https://example.org/tiny into one of these folders, or name "
-        "another place by directory= or SPARSEMEAN_DATA, or download them: "
+        f"{tmp_path / 'two' / 'tiny-folder'}. Get them from https://example.org/tiny into one of these folders, or "
+        "name another place by directory= or SPARSEMEAN_DATA, or download them: "
         "sparsemean.lab.datasets.fetch('tiny', directory). Each may lie there as it is or as .gz or .xz. Missing, with "
         f"the sha256 of the decompressed content: b.txt ({missing.sha256})"
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from sparsemean.errors import InvalidInput
@@ -49,3 +50,9 @@ def test_what_is_neither_is_told_with_the_known_names(wrong: str) -> None:
     told = f"'{wrong}' is neither a file nor a data set; known sets are {', '.join(names())}"
     with pytest.raises(InvalidInput, match=told):
         load(wrong)
+
+
+@pytest.mark.parametrize("given", [pd.DataFrame({"x": [1.0]}), np.ones((2, 3)), [np.ones(3)]])
+def test_arrays_and_tables_are_shown_what_takes_them(given) -> None:
+    with pytest.raises(InvalidInput, match=r"was given a \w+; arrays and tables go straight into sm.estim"):
+        load(given)

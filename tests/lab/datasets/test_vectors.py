@@ -185,6 +185,10 @@ class TestCsv:
     def test_a_line_of_names_is_a_header(self, tmp_path, text: str) -> None:
         check(self.load(tmp_path, text), [[[1, 2], [3, 4]]])
 
+    @pytest.mark.parametrize("text", ["# made by\n\n#\nx,y\n1,2\n3,4\n", "# x y\n1 2\n3 4\n", "#,x,y\n0,1,2\n1,3,4\n"])
+    def test_comments_at_the_top_are_skipped(self, tmp_path, text: str) -> None:
+        check(self.load(tmp_path, text), [[[1, 2], [3, 4]]])
+
     def test_a_column_node_names_the_nodes(self, tmp_path) -> None:
         stream = self.load(tmp_path, "0,Node,1\n1,Brest,2\n3,Île-de-Bréhat,4\n")
         check(stream, [[[1, 2], [3, 4]]])
@@ -304,6 +308,15 @@ class TestCsv:
                 ", the first at round 7, which has no row for the node 'a'; say what to do",
             ),
             ('1,"2\n', " cannot be read as lines of cells (unexpected end of data)"),
+            (
+                "t,x,y\n,°C,%\n1,2,3\n",
+                ": line 2, the first below the names, holds no numbers but '°C'; if it",
+            ),
+            (
+                "x,y\n---,---\n1,2\n",
+                ": line 2, the first below the names, holds no numbers but '---'; if it",
+            ),
+            ("# by\n\n#\nx,y\n1,a\n", ": line 5, column 'y': 'a' is not a number"),
             (b"1,\xff\n", " cannot be read as UTF-8 text ('utf-8' codec can't decode"),
         ],
     )

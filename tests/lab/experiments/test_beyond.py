@@ -53,7 +53,17 @@ def test_the_claim_of_the_hybrid_flips_with_the_table(tmp_path, hybrid: float, e
 def test_claims_about_one_data_set_are_not_judged_by_another(tmp_path):
     rows = [*rounds("rand-k-hybrid", 1e-6, data="digits"), *rounds("rand-k-temporal", 1.0, data="digits")]
     write(tmp_path, "beyond-power", rows)
-    assert verdict(tmp_path, "hybrid-iid") == "not run"
+    row = next(row for row in read_table(judge_all(tmp_path)) if row["name"] == "hybrid-iid")
+    assert row["verdict"] == "needs the full data"
+    assert row["outcome"] == "This is about Fashion-MNIST, which this run did not use."
+
+
+def test_vectors_smaller_than_those_a_claim_is_about_leave_it_open(tmp_path):
+    row = {"scheme": "rand-k-spatial-adaptive int8", "data": "normal", "seed": 0, "round": 0, "nmse": 0.001}
+    write(tmp_path, "few-bits-alike", [row | {"dim": 4096}])
+    assert verdict(tmp_path, "few-bits-alike") == "needs the full data"
+    write(tmp_path, "few-bits-alike", [row | {"dim": 65536}])
+    assert verdict(tmp_path, "few-bits-alike") == "reproduced"
 
 
 def test_a_scheme_that_lost_clusters_does_not_count(tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
@@ -82,3 +83,8 @@ def test_longest_first_and_neighbours_together():
     assert seconds(ordered[0]) == max(map(seconds, settings))
     places = [(s.data, s.split, s.seed) for s in ordered]
     assert len([1 for a, b in pairwise(places) if a != b]) == len(set(places)) - 1
+
+
+def test_every_table_is_in_the_documentation():
+    text = (Path(__file__).parents[3] / "docs" / "reproduce.md").read_text(encoding="utf-8")
+    assert [name for name in FIGURES if f"`{name}`" not in text] == []

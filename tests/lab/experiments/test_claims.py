@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,10 @@ def test_claims_are_told_apart_and_in_full_sentences():
     names = [claim.name for claim in CLAIMS]
     assert len(set(names)) == len(names) > 60
     assert all(claim.sentence.endswith(".") and claim.place for claim in CLAIMS)
+
+
+def test_a_claim_is_understood_without_the_one_before_it():
+    assert not [claim.sentence for claim in CLAIMS if re.search(r"^The same\b|: the same\.$", claim.sentence)]
 
 
 def test_without_tables_nothing_is_run(tmp_path):
@@ -112,6 +117,17 @@ def test_a_claim_that_needs_a_table_which_is_missing_is_not_run(tmp_path):
     row = judged(tmp_path, "outperform")
     assert row["verdict"] == "not run"
     assert row["finding"] == "Tables still to be made: kmeans, logistic."
+    assert row["outcome"] == "Not measured here: this run did not make kmeans, logistic."
+
+
+def test_what_the_library_refuses_is_told_as_a_limit_of_the_claim(tmp_path):
+    facts = {"compatible-top-k": 2, "compatible-wangni": 0}
+    line = {"setting": "", "se": "", "z": "", "passed": "yes"}
+    write(tmp_path, "theory", [{"statement": name, "measured": count, **line} for name, count in facts.items()])
+    write(tmp_path, "variants", runs({("top-k", "iid", 0.1): 1.0}))
+    row = judged(tmp_path, "compatible")
+    assert row["verdict"] == "partly"
+    assert "a limit of the claim, not of the software" in row["outcome"]
 
 
 @pytest.mark.parametrize(

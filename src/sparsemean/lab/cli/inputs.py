@@ -107,8 +107,8 @@ def _reading(
     missing: Annotated[
         Missing,
         typer.Option(
-            help="What to do where a number is missing: leave out its round or node, or fill in the mean of the "
-            "coordinate, or the node's last number before.",
+            help="What to do where a number is missing: leave out its round or node, or fill in the mean of its "
+            "coordinate, or what the node had there in the round before.",
             rich_help_panel=PANEL,
         ),
     ] = "refuse",

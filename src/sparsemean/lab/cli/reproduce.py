@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections import Counter
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -43,6 +42,7 @@ def reproduce_command(
     """
     from sparsemean.lab.experiments import reproduce
     from sparsemean.lab.report import write_figures, write_report
+    from sparsemean.lab.report.claim_lines import claim_lines
 
     if format is not None:
         require("matplotlib", "a figure as a file", "report")
@@ -69,9 +69,7 @@ def reproduce_command(
         print_json(claims)
         return
     console = Console()
-    for claim in claims:
-        console.print(f"{claim['verdict']:>19}  {claim['claim']}", highlight=False, markup=False, soft_wrap=True)
-    counted = Counter(claim["verdict"] for claim in claims)
-    console.print(", ".join(f"{number} {verdict}" for verdict, number in counted.most_common()), highlight=False)
+    for line in claim_lines(claims):
+        console.print(line, highlight=False, markup=False, soft_wrap=True)
     for name, path in (("Report", page), ("Tables", out / "tables")):
         console.print(f"{name}: {plain(str(path.resolve()))}", soft_wrap=True, highlight=False, markup=False)

@@ -95,6 +95,11 @@ def loaded(
 ) -> Images | Stream:
     """The same, with what the file does not say as one value."""
     given = [name_or_path] if isinstance(name_or_path, str | os.PathLike) else name_or_path
+    if hasattr(given, "shape") or any(hasattr(path, "shape") for path in given):
+        raise InvalidInput(
+            f"load reads files and data sets, and was given a {type(given).__name__}; arrays and tables go straight "
+            "into sm.estimate_mean, sm.simulate and sparsemean.lab.compare.compare"
+        )
     paths = [os.fspath(path) for path in given]
     if len(paths) == 1 and paths[0] in LOADERS:
         if reading.given:

@@ -10,8 +10,6 @@ from sparsemean.errors import InvalidInput
 from sparsemean.lab.datasets.content import listed
 from sparsemean.lab.datasets.reading import Reading
 
-LINES = " (where lines are times and columns nodes, say --transpose, and --steps 24 for rounds of 24 lines)"
-
 LABELS = ("round", "node")
 """Names of the columns that say whose vector a line is, unless the reading tells other ones."""
 
@@ -44,6 +42,10 @@ class Columns:
         What people call each column of the file.
     notes
         What was guessed, and what is left out.
+    dates
+        Columns of dates and times that are left out.
+    may_count
+        Whether the first column has a name, holds whole numbers and is a coordinate that nobody asked for.
     """
 
     node: int | None
@@ -52,6 +54,12 @@ class Columns:
     coordinates: Sequence[int]
     names: Sequence[str]
     notes: list[str] = field(default_factory=list)
+    dates: Sequence[int] = ()
+    may_count: bool = False
+
+    def option(self, column: int) -> str:
+        """How an option of the command line calls the column."""
+        return self.names[column] if self.names[column].startswith(QUOTE) else str(column + 1)
 
     def origin(self, lines: str = "") -> str:
         """Which columns, of these lines, the numbers come from, and which the nodes and rounds."""
@@ -123,7 +131,7 @@ def columns_of(
         label: placed(label, wanted) if wanted else lowered.index(label) if label in lowered else None
         for label, wanted in told.items()
     }
-    node, round, index, notes = found["node"], found["round"], None, []
+    node, round, index = found["node"], found["round"], None
     shown = [repr(name) if name else f"{i + 1} (without a name)" for i, name in enumerate(names)]
     shown = shown or [str(i + 1) for i in range(width)]
     chosen = [placed("columns", wanted) for wanted in reading.columns]
@@ -132,13 +140,11 @@ def columns_of(
     if dates and (node is not None or of_node) and round is None:
         round = dates.pop(0)
     if not chosen:
-        if dates:
-            by_lines = "" if node is not None or of_node or reading.transpose else LINES
-            notes.append(f"column {listed([shown[i] for i in dates])} holds dates or times, and was left out{by_lines}")
         chosen = [i for i in free if i not in dates and i != round]
         if names and 0 in chosen and (lowered[0] in UNNAMED or (lowered[0] in INDEX and whole(0))):
             index = 0
             chosen.remove(0)
     if twice := {i for i in chosen if i in (node, round) or chosen.count(i) > 1}:
         raise InvalidInput(f"{path}: column {shown[min(twice)]} is named for two things; name each column once")
-    return Columns(node, round, index, chosen, shown, notes)
+    may_count = bool(names) and not reading.columns and 0 in chosen and len(chosen) > 1 and whole(0)
+    return Columns(node, round, index, chosen, shown, dates=dates, may_count=may_count)

@@ -31,6 +31,8 @@ class Content:
         Names of the coordinates, where the file has any.
     notes
         What was guessed about the file and could be meant otherwise, or was left out.
+    hint
+        What to say beside where numbers are missing.
     """
 
     path: Path
@@ -40,6 +42,7 @@ class Content:
     place: Callable[[int, int, int], str] = field(default=lambda *index: place(*index))
     columns: tuple[str, ...] = ()
     notes: Sequence[str] = ()
+    hint: str = ""
 
     def __post_init__(self) -> None:
         if not self.nodes:

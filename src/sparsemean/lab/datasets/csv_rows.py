@@ -15,6 +15,7 @@ from sparsemean.errors import InvalidInput
 from sparsemean.lab.datasets import cell
 from sparsemean.lab.datasets.columns import LABELS, UNNAMED, Columns, columns_of, without_index
 from sparsemean.lab.datasets.content import counted
+from sparsemean.lab.datasets.labels import without_labels
 from sparsemean.lab.datasets.reading import Reading
 from sparsemean.lab.datasets.rows import Rows
 from sparsemean.lab.datasets.text_lines import Line, lines_of
@@ -76,6 +77,7 @@ def _parsed(
     nodes: list[str] = []
     rounds: list[int | datetime] = []
     index: list[str] = []
+    stamps: list[list[str]] = []
     for line, row in data:
         place = f"{path}: line {line}"
         if len(row) != width:
@@ -85,6 +87,10 @@ def _parsed(
             )
         if columns.index is not None:
             index.append(row[columns.index])
+        if columns.dates:
+            stamps.append([row[i] for i in columns.dates])
+        if names and not places:
+            _check_second(row, columns, place)
         numbers.append(_vector(row, columns, place, decimal, guessed))
         places.append(line)
         if columns.node is not None:
@@ -93,6 +99,7 @@ def _parsed(
             rounds.append(_round(row[columns.round], place))
     table = np.array(numbers, dtype=np.float64).reshape(len(numbers), len(columns.coordinates))
     columns, table = _without_empty(columns, table, names)
+    columns, table = without_labels(columns, table, stamps, reading, of_node)
     columns, named = without_index(columns, index, of_node)
     return Rows(
         path=path,
@@ -106,6 +113,7 @@ def _parsed(
             f"lines {places[0]} to {places[-1]}" if len(places) > 1 else f"line {places[0]}" if places else ""
         ),
         notes=[*([] if reading.header is not None else _header_note(names, first[0])), *columns.notes],
+        stamps=stamps,
     )
 
 
@@ -191,6 +199,17 @@ def _vector(row: Sequence[str], columns: Columns, place: str, decimal: str, gues
             raise DecimalComma
         raise InvalidInput(f"{place}, column {columns.names[i]}: {cell.why_no_number(row[i], decimal)}")
     return np.array(found, np.float64)
+
+
+def _check_second(row: Sequence[str], columns: Columns, place: str) -> None:
+    """Raise ``InvalidInput`` where the line below the names goes on with them, as with units."""
+    cells = [row[i] for i in columns.coordinates]
+    strange = [text for text in cells if not _data(text)]
+    if strange and not any(map(_numeric, cells)):
+        raise InvalidInput(
+            f"{place}, the first below the names, holds no numbers but {strange[0][:40]!r}; if it holds units or a "
+            "rule, delete it from the file; if the column names the nodes, say so with --node and its name or number"
+        )
 
 
 def _round(text: str, place: str) -> int | datetime:

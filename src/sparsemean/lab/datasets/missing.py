@@ -36,17 +36,20 @@ def completed(content: Content, policy: Missing) -> Content:
     number = int(np.count_nonzero(gaps))
     if not number:
         return content
+    hint = f"; {content.hint}" if content.hint else ""
     if policy == "refuse":
         raise InvalidInput(
             f"{path}: {number} of {vectors.size} numbers are missing (empty, NA or NaN), the first at "
-            f"{content.place(*_first(gaps))}; {CHOICE}"
+            f"{content.place(*_first(gaps))}{hint}; {CHOICE}"
         )
     told = f"{number} of {vectors.size} numbers were missing"
     if policy in ("drop-rounds", "drop-nodes"):
         axis, thing = (0, "round") if policy == "drop-rounds" else (1, "node")
         kept: Gaps = ~np.any(gaps, axis=(1, 2) if axis == 0 else (0, 2))
         if not kept.any():
-            raise InvalidInput(f"{path}: every {thing} misses some of its numbers, so --missing {policy} leaves none")
+            raise InvalidInput(
+                f"{path}: every {thing} misses some of its numbers, so --missing {policy} leaves none{hint}"
+            )
         rows = np.flatnonzero(kept)
         left_out = counted(len(kept) - len(rows), thing)
         return replace(

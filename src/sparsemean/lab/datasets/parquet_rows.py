@@ -11,6 +11,7 @@ import numpy as np
 from sparsemean._types import Doubles
 from sparsemean.errors import InvalidInput
 from sparsemean.lab.datasets.columns import columns_of, without_index
+from sparsemean.lab.datasets.labels import without_labels
 from sparsemean.lab.datasets.reading import Reading
 from sparsemean.lab.datasets.rows import Rows
 from sparsemean.lab.optional_modules import optional
@@ -45,9 +46,13 @@ def rows(path: Path, reading: Reading, of_node: bool = False) -> Rows:
     if named is None and columns.node is not None:
         named = _nodes(table.column(order[columns.node]), path)
     found = [_numbers(table.column(order[i]), written[order[i]], path) for i in columns.coordinates]
+    numbers = np.stack(found, axis=1) if found else np.empty((table.num_rows, 0))
+    held = [table.column(order[i]).to_pylist() for i in columns.dates]
+    stamps = [list(map(str, values)) for values in zip(*held, strict=True)]
+    columns, numbers = without_labels(columns, numbers, stamps, reading, of_node)
     return Rows(
         path=path,
-        numbers=np.stack(found, axis=1) if found else np.empty((table.num_rows, 0)),
+        numbers=numbers,
         nodes=named,
         rounds=None if columns.round is None else _rounds(table.column(order[columns.round]), path),
         place=lambda row: f"row {row} (counted from 0)",
@@ -55,6 +60,7 @@ def rows(path: Path, reading: Reading, of_node: bool = False) -> Rows:
         names=[names[order[i]] for i in columns.coordinates],
         origin=columns.origin(),
         notes=columns.notes,
+        stamps=stamps,
     )
 
 

@@ -31,7 +31,7 @@ class Reading:
         The decimal mark of a text file; by default the file itself tells.
     missing : {"refuse", "drop-rounds", "drop-nodes", "mean", "last"}, default "refuse"
         What to do where a number is missing: leave out every round or every node that misses any; or fill in the mean
-        of the coordinate over all rounds and nodes, or what the node had in the round before.
+        of the coordinate over all rounds and nodes, or what the node had there in the round before.
     transpose : bool, default False
         Whether lines are coordinates, or times, and columns are nodes.
     steps : int, optional

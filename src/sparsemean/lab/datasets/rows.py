@@ -12,6 +12,7 @@ import numpy as np
 from sparsemean._types import Doubles
 from sparsemean.errors import InvalidInput
 from sparsemean.lab.datasets.content import Content, counted
+from sparsemean.lab.datasets.time_steps import NONE_MISSING, evened
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +37,10 @@ class Rows:
         Where in the file the numbers stand.
     notes
         What was guessed about the file and could be meant otherwise, or was left out.
+    stamps
+        What the columns of dates hold that are left out, row by row.
+    hint
+        What to say beside where numbers are missing.
     """
 
     path: Path
@@ -47,12 +52,15 @@ class Rows:
     names: Sequence[str] = ()
     origin: str = ""
     notes: list[str] = field(default_factory=list)
+    stamps: Sequence[Sequence[str]] = ()
+    hint: str = ""
 
 
-def arranged(rows: Rows) -> Content:
+def arranged(rows: Rows, steps: int | None = None) -> Content:
     """The content by rounds, ascending, and nodes, as they first appear.
 
-    Every round must have every node once; a row that is not there is one whose numbers are all missing.
+    Every round must have every node once; a row that is not there is one whose numbers are all missing. Where ``steps``
+    numbers make a round of what several rows hold, rounds that are missing at equal steps are inserted.
     """
     if not rows.numbers.size:
         raise InvalidInput(
@@ -66,9 +74,20 @@ def arranged(rows: Rows) -> Content:
     nodes = rows.nodes if rows.nodes is not None else [str(row) for row in range(len(rows.numbers))]
     rounds = rows.rounds if rows.rounds is not None else [0] * len(nodes)
     try:
-        which_round = {number: i for i, number in enumerate(sorted(set(rounds)))}
+        names = sorted(set(rounds))
     except TypeError:
         raise InvalidInput(f"{rows.path}: some rounds are whole numbers, others dates; write all in one way") from None
+    notes, hint, present = list(rows.notes), rows.hint, len(names)
+    if steps and rows.numbers.shape[1] % steps:
+        names, told = evened(names)
+        notes += [told] if told else []
+        hint = NONE_MISSING if len(names) > present else hint
+    if 2 * len(nodes) < present * len(set(nodes)):
+        hint = (
+            f"less than half of the {present} rounds have a row for every one of the {len(set(nodes))} nodes; if these "
+            "tell slightly different times, round the times first, as to full hours"
+        )
+    which_round = {number: i for i, number in enumerate(names)}
     which_node = {name: i for i, name in enumerate(dict.fromkeys(nodes))}
     row_of = np.full((len(which_round), len(which_node)), -1)
     for row, (number, name) in enumerate(zip(rounds, nodes, strict=True)):
@@ -80,7 +99,6 @@ def arranged(rows: Rows) -> Content:
             )
         row_of[cell] = row
     absent = row_of < 0
-    names = list(which_round)
 
     def place(t: int, i: int, j: int) -> str:
         if absent[t, i]:
@@ -94,5 +112,6 @@ def arranged(rows: Rows) -> Content:
         rows.origin,
         place,
         tuple(rows.names),
-        rows.notes,
+        notes,
+        hint,
     )

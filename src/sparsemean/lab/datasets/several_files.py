@@ -46,8 +46,8 @@ def within(folder: Path, endings: Sequence[str]) -> list[Path]:
     return sorted(found, key=_natural)
 
 
-def read(paths: Sequence[Path], node_file: Callable[[Path], NodeFile]) -> Content:
-    """The vectors of all nodes, each from its file."""
+def read(paths: Sequence[Path], node_file: Callable[[Path], NodeFile], steps: int | None = None) -> Content:
+    """The vectors of all nodes, each from its file; ``steps`` as of ``arranged``."""
     files = [node_file(path) for path in paths]
     for path, file in zip(paths, files, strict=True):
         if file.vectors.shape[1] != files[0].vectors.shape[1]:
@@ -71,7 +71,8 @@ def read(paths: Sequence[Path], node_file: Callable[[Path], NodeFile]) -> Conten
             columns=[f"coordinate {j}" for j in range(files[0].vectors.shape[1])],
             origin=f"{counted(len(files), 'file')}, each with {files[0].origin}",
             notes=list(dict.fromkeys(note for file in files for note in file.notes)),
-        )
+        ),
+        steps,
     )
 
 

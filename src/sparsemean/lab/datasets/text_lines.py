@@ -13,6 +13,9 @@ from sparsemean.errors import InvalidInput
 Line = tuple[int, list[str]]
 """Its number in the file, and its cells without blanks around them."""
 
+COMMENT = re.compile(r"\s*#(?![;\t|,])|\s*$")
+"""A line that is skipped at the top of a file; where a separator follows, ``#`` is the name of a column."""
+
 SEPARATORS = (";", "\t", "|", ",")
 """In this order: where there are semicolons, commas may be decimal marks."""
 
@@ -35,9 +38,14 @@ def lines_of(path: Path) -> Iterator[Line]:
 def cells(lines: Iterator[str]) -> Iterator[Line]:
     """Line number and stripped cells of every line that is not blank."""
     skipped = 0
+    for line in lines:
+        if not COMMENT.match(line):
+            lines = chain([line], lines)
+            break
+        skipped += 1
     beginning = list(islice(lines, 8))
     if beginning and (told := re.fullmatch(r'"?sep=(.)"?\s*', beginning[0])):  # Excel's hint to itself
-        beginning, skipped, separator = beginning[1:], 1, told[1]
+        beginning, skipped, separator = beginning[1:], skipped + 1, told[1]
     else:
         separator = separator_of([line for line in beginning if line.strip()])
     reader = csv.reader(

@@ -25,6 +25,7 @@ from sparsemean.lab.datasets.reading import ANY_FILE, Reading
 from sparsemean.lab.datasets.rows import Rows, arranged
 from sparsemean.lab.datasets.several_files import NodeFile
 from sparsemean.lab.datasets.stream import Stream
+from sparsemean.lab.datasets.timeline import in_time_order
 
 
 @dataclass(frozen=True)
@@ -51,9 +52,10 @@ def _table(rows: Callable[[Path, Reading, bool], Rows], *takes: str) -> Format:
         found = rows(path, reading, True)
         return NodeFile(found.numbers, found.rounds, found.origin, found.notes)
 
-    return Format(
-        lambda path, reading: arranged(rows(path, reading, False)), node_file, ("node", "round", "columns", *takes)
-    )
+    def read(path: Path, reading: Reading) -> Content:
+        return arranged(in_time_order(rows(path, reading, False), reading), reading.steps)
+
+    return Format(read, node_file, ("node", "round", "columns", *takes))
 
 
 def _tensors(loaded: Callable[[Path], Any], read: Callable[[Path, Reading], Content] | None = None) -> Format:
@@ -114,7 +116,7 @@ def load(given: Directory | Sequence[Directory], reading: Reading | None = None)
     if folder or len(paths) > 1:
         if told.node is not None:
             raise InvalidInput(f"{name}: each file is a node; leave --node (node=) out")
-        content = several_files.read(paths, lambda path: formats[paths.index(path)].node_file(path, told))
+        content = several_files.read(paths, lambda path: formats[paths.index(path)].node_file(path, told), told.steps)
     else:
         content = formats[0].read(paths[0], told)
     content = completed(_cut(_transposed(content, told.transpose), told.steps), told.missing)
@@ -155,6 +157,7 @@ def _transposed(content: Content, wanted: bool) -> Content:
         f"{content.origin}, transposed",
         lambda t, i, j: content.place(t, j, i),
         notes=content.notes,
+        hint=content.hint,
     )
 
 

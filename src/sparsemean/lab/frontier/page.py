@@ -49,10 +49,11 @@ SPEC = Spec(
     by_name=True,
 )
 TERMS = (
-    "NMSE is the squared distance between estimate and true mean, divided by the mean squared length of the vectors. "
-    "Bytes are those of a payload as it was sent, header included. An unbiased scheme is right on average, so its "
-    "errors cancel over rounds. A scheme that diverges, or that is told the true correlation (rand-k-spatial-opt), is "
-    "shown but on no front; so is rand-proj-spatial-avg, an estimator of another paper that is there to compare with. "
+    "NMSE is the squared distance between estimate and true mean, divided by the mean squared length of the vectors, "
+    "over all rounds, those in which memories fill included. Bytes are those of a payload as it was sent, header "
+    "included. An unbiased scheme is right on average, so its errors cancel over rounds. A scheme that diverges, or "
+    "that is told the true correlation (rand-k-spatial-opt), is shown but on no front; so is rand-proj-spatial-avg, "
+    "an estimator of another paper that is there to compare with. "
     "“identity” is the dense mean: every node sends its whole vector. ± is two standard errors."
 )
 

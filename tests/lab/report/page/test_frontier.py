@@ -81,6 +81,9 @@ def test_it_is_drawn_and_its_legend_is_no_taller_than_the_plot(tab: Browser, tmp
     opened(tab, path, width, theme)
     see_all(tab)
     assert tab.run(f"{EVERY}[0].querySelectorAll('use').length") > 100
+    assert tab.run("document.querySelector('.legend').scrollHeight") == tab.run(
+        "document.querySelector('.legend').clientHeight"
+    )  # no row is cut
     assert tab.run("document.querySelector('.legend').offsetHeight") <= tab.run(f"{EVERY}[0].offsetHeight")
     assert tab.run("document.documentElement.scrollWidth") == width
     assert tab.requests() == [path.resolve().as_uri()]

@@ -11,8 +11,9 @@ import pytest
 from sparsemean._version import __version__
 from sparsemean.errors import InvalidInput
 from sparsemean.lab.report import write_compare_report, write_report
+from sparsemean.lab.report.claim_groups import grouped, own_groups
 from sparsemean.lab.report.figure.table import ResultTable
-from sparsemean.lab.report.page.claims import claims_html, grouped, own_claims
+from sparsemean.lab.report.page.claims import claims_html
 from sparsemean.lab.report.page.comparison_figures import against_bytes, by_round
 from sparsemean.lab.report.page.legend import legend
 from sparsemean.lab.report.page.verdicts import badge, theory_table
@@ -181,7 +182,7 @@ def test_claims_stand_in_four_groups_with_surprises_in_sight():
     assert told.count('<a href="#figure-kmeans">Figure 5b</a>') == len(rows)
     assert told.count("<summary>The checks</summary>") == len(rows)
     assert "<b>Right:</b> w*" in told
-    assert own_claims(claims, {}).count('class="claim"') == 1
+    assert claims_html(own_groups(claims), {}).count('class="claim"') == 1
 
 
 def test_claims_of_earlier_versions_have_their_groups():
@@ -189,7 +190,7 @@ def test_claims_of_earlier_versions_have_their_groups():
     claims = ResultTable.of([*rows, {**rows[0], "verdict": "not run"}, {**rows[0], "place": "Past the paper"}])
     assert [len(group.rows) for group in grouped(claims)] == [0, 0, 1, 1]
     assert "1 check: no." in claims_html(grouped(claims), {})
-    assert own_claims(claims, {}).count('class="claim"') == 1
+    assert claims_html(own_groups(claims), {}).count('class="claim"') == 1
 
 
 @pytest.mark.parametrize(
@@ -266,6 +267,26 @@ def test_round_by_round_the_best_and_the_references_are_shown_others_on_demand()
     assert figure is not None
     assert set(figure.series) - set(figure.folded) == {*(f"scheme-{i}" for i in range(1, 6)), "rand-k"}
     assert legend(figure.series, str, figure.folded).count('aria-pressed="false"') == len(figure.folded) == 6
+
+
+def test_a_note_names_no_line_that_is_hidden():
+    results = [
+        {"scheme": f"scheme-{i}", "nmse": 0.1 * i, "nmse_by_round": [0.1 * i, 0.2 * i], "bytes_per_node": 9}
+        for i in range(1, 12)
+    ]
+    results.append({**results[-1], "scheme": "lag", "nmse_by_round": [1.0, 1e-9]})
+    figure = by_round(results)
+    assert figure is not None
+    assert "lag" in figure.folded
+    assert not [note for note in figure.notes if "lag" in note]
+
+
+def test_biased_schemes_are_marked_in_the_ranking(tmp_path: Path):
+    results = [{"scheme": name, "bytes_per_node": 9, "nmse": 0.1} for name in ("top-k", "rand-k")]
+    biased = [{**result, "unbiased": result["scheme"] == "rand-k"} for result in results]
+    text = write_compare_report({"results": biased}, tmp_path / "compare.html").read_text(encoding="utf-8")
+    assert 'class="name">top-k <span class="tag">biased</span>' in text
+    assert 'class="name">rand-k</div>' in text
 
 
 def test_a_comparison_of_one_round_has_no_figure_over_rounds(tmp_path: Path):

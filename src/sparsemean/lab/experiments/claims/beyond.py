@@ -81,20 +81,23 @@ CLAIMS = (
         "Power iteration, IID, k = 0.1d, round 40: Hybrid has at most 1/500 of Rand-k-Temporal's error, 1/40 of the "
         "O(d) memory's.",
         lambda tables: [*_power(tables, "iid", TEMPORAL, 40, 1 / 500), *_power(tables, "iid", SHARED, 40, 1 / 40)],
+        needs=(IMAGES,),
         source=OWN,
     ),
     Claim(
         "hybrid-early",
         PLACE,
-        "The same in round 3: at most 1/10 of Spatial(Avg)'s.",
+        "Power iteration, IID, k = 0.1d, round 3: Hybrid has at most 1/10 of Spatial(Avg)'s error.",
         lambda tables: _power(tables, "iid", AVG, 3, 1 / 10),
+        needs=(IMAGES,),
         source=OWN,
     ),
     Claim(
         "hybrid-non-iid",
         PLACE,
-        "The same non-IID, round 40: at most 1/8 of Rand-k-Temporal's.",
+        "Power iteration, non-IID, k = 0.1d, round 40: Hybrid has at most 1/8 of Rand-k-Temporal's error.",
         lambda tables: _power(tables, "non-iid", TEMPORAL, 40, 1 / 8),
+        needs=(IMAGES,),
         source=OWN,
     ),
     Claim(
@@ -103,6 +106,7 @@ CLAIMS = (
         "K-means, all six settings: Hybrid's objective is the best of all compressed schemes or within 2 % of it.",
         _kmeans_objective,
         "Medians over seeds at the last round.",
+        needs=(IMAGES,),
         source=OWN,
     ),
     Claim(
@@ -111,6 +115,7 @@ CLAIMS = (
         "K-means, all six settings: Hybrid's error is the lowest of the schemes that lost no cluster.",
         _kmeans_error,
         "Medians over seeds at the last round.",
+        needs=(IMAGES,),
         source=OWN,
     ),
     Claim(
@@ -123,6 +128,7 @@ CLAIMS = (
             1.03,
             summary=late,
         ),
+        needs=(COLOUR,),
         source=OWN,
     ),
     Claim(
@@ -130,6 +136,7 @@ CLAIMS = (
         PLACE,
         "Neither Hybrid nor the stable O(d) memory diverges where the O(d) memory does.",
         lambda tables: [*_finite(tables, HYBRID), *_finite(tables, STABLE)],
+        needs=(COLOUR,),
         source=OWN,
     ),
     Claim(
@@ -137,13 +144,16 @@ CLAIMS = (
         PLACE,
         "Power iteration, IID, 98 bytes of values and scales a node: Hybrid with int8 is at 1e-5 or below in round 40.",
         lambda tables: _few_bits(tables, HYBRID, 1e-5),
+        needs=(IMAGES,),
         source=OWN,
     ),
     Claim(
         "few-bits-adaptive",
         PLACE,
-        "The same: Spatial(adaptive) with int8 is at 3e-4 or below.",
+        "Power iteration, IID, 98 bytes of values and scales a node: Spatial(adaptive) with int8 is at 3e-4 or below "
+        "in round 40.",
         lambda tables: _few_bits(tables, ADAPTIVE, 3e-4),
+        needs=(IMAGES,),
         source=OWN,
     ),
     Claim(
@@ -151,6 +161,7 @@ CLAIMS = (
         PLACE,
         "n = 10, d = 65,536, R2/R1 = 8.9, 3.2 bits a coordinate: Spatial(adaptive), int8, has an NMSE of at most 0.01.",
         _few_bits_correlated,
+        full_size=True,
         source=OWN,
     ),
 )

@@ -18,6 +18,7 @@ COLUMNS = (
 )
 PAPER, OWN = "paper", "own"
 IMAGES, COLOUR = "fashion-mnist", "cifar-10"  # the data sets of the paper
+TITLES = {IMAGES: "Fashion-MNIST", COLOUR: "CIFAR-10"}
 SHOWN, LISTED = 3, 12  # checks that the finding and the evidence spell out
 
 
@@ -39,9 +40,15 @@ class Claim:
         What a reader of the verdict should know besides.
     correction
         What is right instead, where the sentence is a slip of the paper.
+    why
+        Why it came out so, where not all checks hold.
     needs
         The data sets that the sentence speaks of. Without them a run cannot contradict it: its verdict is then that it
         needs the full data. Empty where any data can.
+    full_size
+        Whether only a full run has the sizes that the sentence speaks of.
+    seeds
+        The fewest seeds that it is judged by; a run of fewer is inconclusive.
     source
         Whether the claim is the paper's or our own.
     """
@@ -52,7 +59,10 @@ class Claim:
     judge: Callable[[Tables], list[Check]]
     remark: str = ""
     correction: str = ""
+    why: str = ""
     needs: tuple[str, ...] = ()
+    full_size: bool = False
+    seeds: int = 0
     source: str = PAPER
 
     def row(self, tables: Tables) -> TableRow:
@@ -64,12 +74,9 @@ class Claim:
         tables.asked.clear()
         checks = sorted(self.judge(tables), key=_support)
         missing = [figure for figure in tables.asked if not tables.has(figure)]
-        absent = sorted(set(self.needs) - tables.data_sets(tables.asked))
-        judged = NOT_RUN if missing else verdict(checks)
-        if absent and judged in (PARTLY, CONTRADICTED, INCONCLUSIVE):
-            judged = FULL_DATA
+        judged, told = self._judged(checks, missing, tables)
         row: TableRow = {"name": self.name, "place": self.place, "source": self.source, "claim": self.sentence}
-        row |= {"verdict": judged, "outcome": outcome(judged, checks), "correction": self.correction}
+        row |= {"verdict": judged, "outcome": told, "correction": self.correction}
         row |= {"finding": self._finding(checks, missing), "where": min(tables.asked, key=_rank, default="")}
         row |= {"holds": sum(check.holds is True for check in checks), "checks": len(checks)}
         if checks:
@@ -77,6 +84,26 @@ class Claim:
             row |= {"weakest": weakest.what, "value": weakest.value, "low": weakest.low, "high": weakest.high}
             row |= {"relation": weakest.relation, "limit": weakest.limit}
         return {**row, "evidence": "; ".join(map(str, checks[:LISTED])), "version": __version__}
+
+    def _judged(self, checks: Sequence[Check], missing: Sequence[str], tables: Tables) -> tuple[str, str]:
+        """The verdict, and what came out as a sentence."""
+        absent = [name for name in self.needs if name not in tables.distinct("data", tables.asked)]
+        seeds, judged = len(tables.distinct("seed", tables.asked)), verdict(checks)
+        if missing:
+            return NOT_RUN, f"Not measured here: this run did not make {', '.join(missing)}."
+        if seeds < self.seeds:
+            return INCONCLUSIVE, f"This run has {seeds} seeds, and this is judged from {self.seeds} on."
+        if not checks and absent:
+            return (
+                FULL_DATA,
+                f"This is about {' and '.join(TITLES[name] for name in absent)}, which this run did not use.",
+            )
+        if not checks and self.full_size:
+            return FULL_DATA, "This run is smaller than what this is about."
+        if absent and judged in (PARTLY, CONTRADICTED, INCONCLUSIVE):
+            judged = FULL_DATA
+        why = f" {self.why}" if self.why and judged in (PARTLY, CONTRADICTED) else ""
+        return judged, outcome(judged, checks) + why
 
     def _finding(self, checks: Sequence[Check], missing: Sequence[str]) -> str:
         """In a few words, those that speak against it first."""
@@ -114,8 +141,8 @@ def verdict(checks: Sequence[Check]) -> str:
 
 def outcome(judged: str, checks: Sequence[Check]) -> str:
     """What came out, as a sentence; the check that speaks most against the claim comes first among ``checks``."""
-    if judged == NOT_RUN or not checks:
-        return "Not measured here."
+    if not checks:
+        return "Nothing here measures it."
     answers = [check.holds for check in checks]
     counted = f"{answers.count(True)} of {len(checks)} checks hold{'s' if answers.count(True) == 1 else ''}"
     told = checks[0].sentence

@@ -78,6 +78,7 @@ CLAIMS = (
         lambda tables: [
             check for round, limits in POWER.items() for check in in_round(tables, EPOCHS_HYBRID, round, limits)
         ],
+        needs=(IMAGES,),
         source=OWN,
     ),
     Claim(
@@ -86,13 +87,16 @@ CLAIMS = (
         "K-means at round 25, both splits, k = 0.05d and 0.1d: epochs with the hybrid memory have at most 0.8 times "
         "the error of independent draws in most settings, and nowhere more than 1.05 times.",
         lambda tables: kmeans(tables, EPOCHS_HYBRID),
+        needs=(IMAGES,),
         source=OWN,
     ),
     Claim(
         "epochs-kmeans-objective",
         PLACE,
-        "The same: the objective is better or within 2 %.",
+        "K-means at round 25, both splits, k = 0.05d and 0.1d: the objective of epochs with the hybrid memory is "
+        "better than that of independent draws, or within 2 %.",
         lambda tables: over_hybrid(tables, EPOCHS_HYBRID, "designed-kmeans", 1.02, at(LAST), "objective", data=IMAGES),
+        needs=(IMAGES,),
         source=OWN,
     ),
     Claim(
@@ -101,7 +105,7 @@ CLAIMS = (
         "Weather, k = 9 and 18 of 89, mean over the month: epochs with the hybrid memory have 1.3 and 1.1 times less "
         "error than independent draws.",
         lambda tables: weather(tables, EPOCHS_HYBRID, {0.1: 1.3, 0.2: 1.1}),
-        f"Judged from {SEEDS} seeds on.",
+        seeds=SEEDS,
         source=OWN,
     ),
     Claim(
@@ -113,16 +117,19 @@ CLAIMS = (
             *over_hybrid(tables, EPOCHS_HYBRID, "designed-logistic", 1.05, overall, data=COLOUR),
             *accuracy(tables, EPOCHS_HYBRID, "designed-logistic", COLOUR),
         ],
+        needs=(COLOUR,),
         source=OWN,
     ),
     Claim(
         "epochs-batches",
         PLACE,
-        "Stochastic gradients, batches of 32: the same.",
+        "Stochastic gradients, batches of 32: with the hybrid memory, epochs have at most 1.05 times the error of "
+        "independent draws, and lose less than one percent point of accuracy.",
         lambda tables: [
             *over_hybrid(tables, EPOCHS_HYBRID, "designed-batches", 1.05, overall, data=IMAGES),
             *accuracy(tables, EPOCHS_HYBRID, "designed-batches", IMAGES),
         ],
+        needs=(IMAGES,),
         source=OWN,
     ),
     Claim(

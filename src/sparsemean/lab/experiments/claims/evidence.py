@@ -44,9 +44,9 @@ class Tables:
         """Whether there is such a table."""
         return self._path(figure).exists()
 
-    def data_sets(self, figures: Iterable[str]) -> set[str]:
-        """The data sets that the rows of these figures were measured on."""
-        return {row.get("data", "") for figure in figures for row in self.rows(figure)}
+    def distinct(self, column: str, figures: Iterable[str]) -> set[str]:
+        """The values that a column has in the rows of these figures."""
+        return {row.get(column, "") for figure in figures for row in self.rows(figure)}
 
     def _path(self, figure: str) -> Path:
         return self.folder / f"{figure}.csv"

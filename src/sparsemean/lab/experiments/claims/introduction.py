@@ -76,7 +76,9 @@ def _compatible(tables: Tables) -> list[Check]:
     panels = tables.panels("variants")
     better = compared(tables, "variants", "mse", ["top-k-spatial", "top-k-temporal"], ["top-k"], panels)
     accepted = stated(tables, "compatible-top-k", "=", 2.0, "of Spatial and PerNode, how many take Top-k's samples")
-    refused = stated(tables, "compatible-wangni", "=", 2.0, "of Spatial and PerNode, how many take Wangni's values")
+    refused = stated(
+        tables, "compatible-wangni", "=", 2.0, "of Spatial and PerNode, how many can decode Wangni's values"
+    )
     return [*accepted, *refused, *better]
 
 
@@ -138,7 +140,10 @@ CLAIMS = (
         "Section 1",
         "The decoders are compatible with any sparsification at the nodes, including Top-k and Wangni's.",
         _compatible,
-        "Wangni's nodes scale what they send, so no decoder can reweight it or fill it in, and the library refuses it.",
+        why="The library refuses the two with Wangni's values, and this is a limit of the claim, not of the software: "
+        "the probability that a node sends a coordinate depends on its vector, so that to reweight by how many nodes "
+        "sent it would be biased; and values are divided by that probability before they are sent, so that no memory "
+        "can be subtracted from them.",
     ),
     Claim(
         "sensors",

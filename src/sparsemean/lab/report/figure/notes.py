@@ -41,8 +41,8 @@ def _loss(figure: Figure, line: Line) -> str:
 
 
 def above(figure: Figure) -> Iterator[str]:
-    """Name the lines that leave the axis at its top, except those that diverged, which have a note already."""
-    gone = {line.name for _, line in _lines(figure) if np.any(line.measured.lost)}
+    """Name the lines that leave the axis at its top, but for folded ones and those that have a note as diverged."""
+    gone = {line.name for _, line in _lines(figure) if np.any(line.measured.lost)} | set(figure.folded)
     peaks: dict[str, float] = {}
     for panel, line in _lines(figure):
         values = line.measured.finite_means
@@ -54,12 +54,12 @@ def above(figure: Figure) -> Iterator[str]:
 
 
 def below(figure: Figure) -> Iterator[str]:
-    """Name the lines that leave a logarithmic axis at its bottom, or of which it shows nothing, as an error of zero."""
+    """Name the lines, but for folded ones, that leave a logarithmic axis at its bottom or are all below it."""
     for row in figure.rows:
         lowest: dict[str, float] = {}
         highest: dict[str, float] = {}
         for panel in row.panels:
-            for line in panel.lines:
+            for line in (line for line in panel.lines if line.name not in figure.folded):
                 values = line.measured.finite_means
                 if panel.scale.log and len(values) and values.min() < panel.scale.low:
                     lowest[line.name] = min(float(values.min()), lowest.get(line.name, math.inf))

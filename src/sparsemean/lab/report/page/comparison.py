@@ -93,6 +93,7 @@ def _dot(result: Result, recommended: object) -> Dot:
     best = name == recommended
     size = f"{page_number(number(result.get('bytes_per_node')))} bytes"
     tags = (["recommended"] if best else []) + [word for key, word in _TAGS.items() if result.get(key)]
+    tags += ["biased"] if result.get("unbiased") is False else []
     value = math.inf if math.isnan(steady(result)) else steady(result)
     return Dot(name, value, margin, size, tuple(tags), "best" if best else "aside" if aside(result) else "")
 

@@ -11,7 +11,7 @@ from sparsemean.lab.numbers import page_number, parse_number
 from sparsemean.lab.report.figure.compose import compose
 from sparsemean.lab.report.figure.curve import curve
 from sparsemean.lab.report.figure.figure import Figure, Label, Line, Mark, Panel, PanelRow
-from sparsemean.lab.report.figure.notes import above, below
+from sparsemean.lab.report.figure.notes import above, below, notes
 from sparsemean.lab.report.figure.scale import scale_of
 from sparsemean.lab.report.figure.spec import Quantity, Spec
 from sparsemean.lab.report.figure.style import rank
@@ -102,7 +102,8 @@ def by_round(results: Sequence[Result]) -> Figure | None:
     (panel,) = row.panels
     scale = scale_of(ERROR, [line for line in panel.lines if line.name not in folded], ordered=True)
     rows_shown = (PanelRow(row.quantity, (replace(panel, scale=scale),)),)
-    return replace(figure, rows=rows_shown, folded=folded, takeaway="")
+    figure = replace(figure, rows=rows_shown, folded=folded, takeaway="")
+    return replace(figure, notes=tuple(notes(figure)))
 
 
 def aside(result: Result) -> bool:

@@ -9,12 +9,13 @@ from pathlib import Path
 
 from sparsemean._version import __version__
 from sparsemean.lab.datasets import ENTRIES, digits
+from sparsemean.lab.report.claim_groups import counted, grouped, own_groups
 from sparsemean.lab.report.figure.catalogue import figure_names, spec_of
 from sparsemean.lab.report.figure.compose import compose
 from sparsemean.lab.report.figure.figure import Figure
 from sparsemean.lab.report.figure.labels import setting_label
 from sparsemean.lab.report.figure.table import ResultTable, read_tables
-from sparsemean.lab.report.page.claims import claims_html, grouped, own_claims, tiles
+from sparsemean.lab.report.page.claims import claims_html, tiles
 from sparsemean.lab.report.page.document import READING, document, run_again, save_page
 from sparsemean.lab.report.page.elements import PageSection, paragraphs
 from sparsemean.lab.report.page.figure_section import figure_section
@@ -73,9 +74,11 @@ def write_report(
         sections.append(
             PageSection("theory", "theory", "Formulas against measurement", paragraphs(text) + theory_table(theory))
         )
-    if own := own_claims(claims, places):
-        text = "What sparsemean itself claims, past the paper, judged in the same way."
-        sections.append(PageSection("own", "own claims", "Past the paper: our own claims", paragraphs(text) + own))
+    if own := own_groups(claims):
+        total = counted(row for group in own for row in group.rows)
+        text = paragraphs(f"What sparsemean itself claims, past the paper, judged in the same way: {total}.")
+        body = text + claims_html(own, places)
+        sections.append(PageSection("own", "own claims", "Past the paper: our own claims", body))
     versions = sorted({value for table in tables.values() for value in table.distinct("version")}) or [__version__]
     data = [name for table in tables.values() for name in table.distinct("data")]
     sections.append(run_again(command, versions, sources(data)))
