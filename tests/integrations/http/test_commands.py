@@ -128,11 +128,15 @@ def test_tokens_are_added_listed_rotated_and_revoked(tmp_path):
         (("revoke", path, "c"), "token list"),
         (("add", path, "../x", "--out", tmp_path), "--out"),
         (("add", path, "x", "--expires", "soon"), "30d"),
+        (("add", path, "x", ""), "node"),
         (("list", tmp_path / "none"), "token add"),
     ):
         done = command("token", *words)
         assert done.returncode == 2
         assert said in done.stderr
+    assert "x" not in {each.node for each in Tokens(path)}  # nobody is let in where one name is wrong
+    assert command("token", "add", path, "x", "--out", tmp_path).returncode == 0
+    assert "token rotate" in command("token", "add", path, "x", "--out", tmp_path).stderr
 
 
 def test_a_service_says_what_it_lacks(tmp_path):
@@ -153,10 +157,14 @@ def test_a_service_says_what_it_lacks(tmp_path):
         ((*good, "--missing", "cary"), "drop, carry"),
         ((*good, "--admin-token-file", tmp_path / "no"), "cannot be read"),
         ((*good, "--log-format", "xml"), "text, json or auto"),
+        ((*good, "--listen", "127.0.0.1:0", "--estimates", run), "--estimates"),
+        ((*good, "--listen", "127.0.0.1:0", "--tls-cert", run, "--tls-key", tmp_path / "no"), "there is no file"),
+        ((*good, "--journal", run), "journal"),
     ):
         done = command("serve", *words)
         assert done.returncode == 2, (words, done.stderr)
         assert said in done.stderr, done.stderr
+        assert done.stdout == ""  # it does not say that it serves
 
 
 def test_a_node_and_an_operator_at_the_command_line(tmp_path):
@@ -169,11 +177,13 @@ def test_a_node_and_an_operator_at_the_command_line(tmp_path):
         done = command("node", tmp_path / "rows.npy", *at, "--mean", tmp_path / "mean.npy")
         assert done.stdout.splitlines() == ["round 0: a's vector is taken", "round 1: a's vector is taken"]
         np.testing.assert_array_equal(np.load(tmp_path / "mean.npy"), [4, 5, 6, 7])
+        assert "round 2 is open, and there are 2 rows" in command("node", tmp_path / "rows.npy", *at).stdout
         for words, said in (
             ((tmp_path / "wrong.npy", *at), "4 coordinates"),
             ((tmp_path / "none.npy", *at), ".npy"),
             ((tmp_path / "rows.npy", "--server", service.url), "credential"),
             ((tmp_path / "rows.npy", *at, "--repeat"), "one vector"),
+            ((tmp_path / "rows.npy", *at, "--mean", tmp_path / "none" / "mean.npy"), "no such folder"),
             ((tmp_path / "rows.npy", *at, "--patience", 0, "--server", "http://127.0.0.1:1"), "does not answer"),
             ((tmp_path / "rows.npy", *at, "--server", "ftp://x"), "https://HOST:PORT"),
         ):

@@ -49,15 +49,56 @@ async def until(true: Callable[[], bool]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("came", "age", "left"),
-    [(0, 99, None), (1, 99, None), (2, 4, 6.0), (2, 12, 0.0), (3, 4, 0.0), (9, 0, 0.0)],
+    ("came", "waiting", "age", "enough", "left"),
+    [
+        (0, 9, 99, None, None),  # fewer than the minimum wait for ever
+        (1, 8, 99, None, None),
+        (2, 7, 4, None, 6.0),
+        (2, 7, 12, None, 0.0),
+        (3, 6, 4, 0.5, 1.5),  # others have some time left
+        (3, 6, 4, 3, 0.0),
+        (3, 6, 9.5, 0.5, 0.5),
+        (9, 0, 0, 0, 0.0),  # there are no others
+    ],
 )
-def test_when_a_round_is_over(came, age, left):
-    assert Policy(2, 3, 10.0).left(came, age) == left
+def test_when_a_round_is_over(came, waiting, age, enough, left):
+    assert Policy(2, 3, 10.0, grace=2.0).left(came, waiting, age, enough) == left
+
+
+def test_how_many_nodes_are_enough():
+    assert [Policy(2, 3).enough(came, 9) for came in (1, 2, 3)] == [False, False, True]
+    assert [Policy(2).enough(2, waiting) for waiting in (1, 0)] == [False, True]
+    assert not Policy(2).enough(1, 0)
+    assert Policy(2).left(2, 1, 1e6, None) is None  # without a deadline it waits for all
+
+
+def test_a_round_of_all_ends_once_those_who_are_missing_may_not_come_any_more(monkeypatch):
+    monkeypatch.setattr(module, "LOOK", 0.01)
+
+    async def story(conductor: Conductor) -> None:
+        invited = ["a", "b"]
+        conductor._invited = lambda: invited
+        await send(conductor, "a")
+        await asyncio.sleep(0.1)
+        assert conductor.round == 0
+        invited.remove("b")  # revoked, or expired
+        await until(lambda: conductor.round == 1)
+
+    play(story, Policy(1))
+
+
+def test_who_is_a_little_late_is_still_in_the_round():
+    async def story(conductor: Conductor) -> None:
+        await send(conductor, "a")
+        await asyncio.sleep(0.05)
+        await send(conductor, "b")
+        await until(lambda: conductor.round == 1)
+
+    assert [row["nodes"] for row in play(story, Policy(1, 1, grace=3600.0)).history.rows] == [2]
 
 
 def test_policies_that_are_none():
-    for wrong in ((0, 1, None), (2, 1, None), (1, None, None), (1, None, 0.0), (1, None, float("nan"))):
+    for wrong in ((0, 1, None), (2, 1, None), (1, None, 0.0), (1, None, float("nan")), (1, 1, None, -1.0)):
         with pytest.raises(sm.InvalidInput):
             Policy(*wrong)
 

@@ -119,6 +119,6 @@ def test_a_private_page_asks_for_a_token(tmp_path: Path, tab: Browser) -> None:
         assert running.ask("GET", "/v1/history", running.admin)[0] == 200
         tab.look(1280, "light")
         tab.open(f"{running.url}/")
-        tab.until("document.getElementById('state').innerText.includes('credential')")
+        tab.until("document.getElementById('state').innerText.includes('private: enter a token below')")
         tab.run(f"document.getElementById('token').value = {json.dumps(running.tokens['a'])}")
         tab.until("document.getElementById('state').innerText === 'open'")

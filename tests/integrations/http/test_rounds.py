@@ -162,6 +162,19 @@ def test_the_operator_pauses_skips_closes_and_forgets(tmp_path):
     assert [(row["round"], row["skipped"]) for row in rows] == [(0, False), (1, True), (2, False)]
 
 
+def test_by_default_a_round_is_of_all_who_have_a_token_now(tmp_path):
+    run = sm.Run(SCHEMES["spatial"], dim=DIM)
+    with serving(tmp_path, run, "--deadline", 3000) as service:
+        a, b = service.node("a"), service.node("b")
+        a.send(VECTORS[0, 0])
+        b.send(VECTORS[0, 1])
+        assert a.round().number == 0
+        Tokens(tmp_path / "tokens.json").revoke("c")
+        assert service.process is not None
+        service.process.send_signal(signal.SIGHUP)
+        assert a.round(0).number == 1
+
+
 def test_tokens_are_rotated_revoked_and_read_again(tmp_path):
     run = sm.Run(SCHEMES["spatial"], dim=DIM)
     with serving(tmp_path, run, "--wanted", 9) as service:

@@ -66,7 +66,9 @@ class Link:
         if host is None or parts.scheme not in ("http", "https") or parts.path not in ("", "/") or parts.query:
             raise InvalidInput(f"a service's address is https://HOST:PORT, got {server!r:.100}")
         if parts.scheme == "http" and not (insecure or _is_here(host)):
-            raise InvalidInput(f"others can read the token on its way to {host}; use https://, or insist with insecure")
+            raise InvalidInput(
+                f"others can read the token on its way to {host}; use https://, or insist with insecure (--insecure)"
+            )
         self.origin = f"{parts.scheme}://{parts.netloc}"
         self._headers = {"Connection": "keep-alive"}
         if token is not None:
@@ -115,11 +117,11 @@ class Link:
                 self.close()
                 raise InvalidInput(
                     f"{self.origin} shows a certificate that is not trusted ({error.verify_message}); name who signed "
-                    "it with authority="
+                    "it with authority= (--ca)"
                 ) from None
             except (OSError, http.client.HTTPException) as error:
                 self.close()
-                why = str(error) or type(error).__name__
+                why = _told(error)
             if wait is None:
                 wait = random.uniform(0.1, 1.0) * min(LONGEST_PAUSE, FIRST_PAUSE * 2.0**attempt)
             if time.monotonic() + wait > until:
@@ -145,6 +147,15 @@ def _asked_for(answer: Answer) -> float | None:
     return float(told) + random.uniform(0.0, 1.0) if told.isascii() and told.isdigit() and len(told) < 6 else None
 
 
+def _told(error: Exception) -> str:
+    told = str(error) or type(error).__name__
+    if isinstance(error, http.client.RemoteDisconnected):
+        return f"{told} (it may want https://, or does not accept this client certificate)"
+    if isinstance(error, ssl.SSLError) and error.reason == "WRONG_VERSION_NUMBER":
+        return f"{told} (it may speak http:// alone)"
+    return told
+
+
 def _is_here(host: str) -> bool:
     try:
         return ipaddress.ip_address(host).is_loopback
@@ -160,6 +171,9 @@ def _checked(token: str) -> str:
 
 
 def _context(authority: Path | str | None, certificate: Path | str | None, key: Path | str | None) -> ssl.SSLContext:
+    for path in (authority, certificate, key):
+        if path is not None and not Path(path).is_file():
+            raise InvalidInput(f"there is no file {path}; give the path of one in PEM")
     try:
         context = ssl.create_default_context(cafile=None if authority is None else str(authority))
         if certificate is not None:

@@ -124,7 +124,10 @@ class HttpNode:
     def client(self) -> Client:
         """What makes the payloads; it goes on where the file ``state`` says."""
         if self._state is not None and self._state.exists():
-            return Client.restore(self.run, self.name, self._state.read_bytes())
+            try:
+                return Client.restore(self.run, self.name, self._state.read_bytes())
+            except InvalidInput as wrong:
+                raise InvalidInput(f"{self._state}: {wrong}; remove the file to begin afresh") from None
         return Client(self.run, self.name, self._encoder)
 
     def round(self, after: int | None = None) -> OpenRound:

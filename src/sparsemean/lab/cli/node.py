@@ -46,15 +46,22 @@ def node_command(
     """Send vectors to a service as its rounds open. It waits for a service that is away, and goes on."""
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     rows = _rows(vectors)
+    if mean is not None and not mean.absolute().parent.is_dir():
+        raise InvalidInput(f"the mean cannot be written to {mean}: there is no such folder; make it first")
     kept = state or vectors.with_suffix(".state")
     token = None if token_file is None else secret_in(token_file)
     with HttpNode(server, token, None, kept, weight, ca, certificate, key, patience, insecure) as node:
+        sent = 0
         for _, receipt in node.play(rows, repeat):
+            sent += 1
             typer.echo(plain(f"round {receipt.round}: {node.name}'s vector is taken"))
             heard = node.mean(receipt.round) if mean is not None else None
             if heard is not None and mean is not None:
                 with mean.open("wb") as file:
                     np.save(file, heard.mean, allow_pickle=False)
+        if not sent:
+            now = node.round().number
+            typer.echo(f"nothing was sent: round {now} is open, and there are {len(rows)} rows, from round 0 on")
 
 
 def admin_command(
@@ -75,7 +82,8 @@ def admin_command(
         told = link.ask("POST", f"{ADMIN}/{action}", body, {"Content-Type": "application/json"}).json()
     if "token" in told:
         typer.echo(told["token"])
-    Console(file=sys.stderr).print(f"done; round {told.get('round')} is open", highlight=False)
+    done = plain(action if node is None else f"{action} {node}")
+    Console(file=sys.stderr).print(f"{done}: done; round {told.get('round')} is open", highlight=False, markup=False)
 
 
 def _rows(path: Path) -> npt.NDArray[Any]:

@@ -36,8 +36,11 @@ def serve_command(
     ] = "accept",
     minimum: Annotated[int, typer.Option(min=1, help="Fewer nodes never make a mean.")] = 1,
     wanted: Annotated[
-        int | None, typer.Option(min=1, help="With so many a round is over; by default all that have a token.")
+        int | None, typer.Option(min=1, help="With so many a round is over; by default with all that have a token.")
     ] = None,
+    grace: Annotated[
+        float, typer.Option(help="Seconds that it stays open for the others once it has as many as wanted.")
+    ] = 0.25,
     deadline: Annotated[
         float | None, typer.Option(help="Seconds after which it is over with those who came; by default never.")
     ] = None,
@@ -79,17 +82,15 @@ def serve_command(
     except ModuleNotFoundError as error:
         raise InvalidInput(str(error)) from None
     from sparsemean.integrations.http.service.conductor import Policy
-    from sparsemean.integrations.http.service.tokens import Secret, Tokens
+    from sparsemean.integrations.http.service.tokens import Secret
 
     if (tls_cert is None) != (tls_key is None) or (client_ca is not None and tls_cert is None):
         raise InvalidInput("TLS takes --tls-cert and --tls-key, and with --client-ca both of these too")
-    if wanted is None and deadline is None:
-        wanted = max(minimum, len(Tokens(tokens).nodes()), 1)
     host, port = _address(listen)
     settings = Settings(
         run_of(run),
         tokens,
-        Policy(minimum, wanted, deadline),
+        Policy(minimum, wanted, deadline, grace),
         host,
         port,
         tls=None if tls_cert is None or tls_key is None else Tls(tls_cert, tls_key, client_ca),
@@ -107,13 +108,22 @@ def serve_command(
     )
     service = Service(settings)
     log_to_stderr(log_format == "json" or (log_format == "auto" and not sys.stderr.isatty()))
-    ends = [*([] if wanted is None else [f"{wanted} nodes"]), *([] if deadline is None else [f"{deadline:g} s"])]
-    say = Console().print
-    say(f"Serving at {service.address}, with a page for browsers there", highlight=False, soft_wrap=True)
-    say(f"A round ends with {' or after '.join(ends)}, with {minimum} at least", highlight=False, soft_wrap=True)
-    if journal is None:
-        say("Without --journal a stop loses what is remembered of nodes", highlight=False, soft_wrap=True)
-    service.run()
+
+    def begun() -> None:
+        invited = len(service.tokens.nodes())
+        ends = f"all nodes that have a token, {invited} now" if wanted is None else f"{wanted} nodes"
+        lines = [
+            f"Serving at {service.address}, with a page for browsers there",
+            f"A round ends with {ends}{'' if deadline is None else f', or after {deadline:g} s'}; at least {minimum}",
+        ]
+        if max(wanted or 1, minimum) > invited:
+            lines.append(f"Only {invited} have a token: nodes are let in by sparsemean token add, and kill -HUP")
+        if journal is None:
+            lines.append("Without --journal a stop loses what is remembered of nodes")
+        for line in lines:
+            Console().print(line, highlight=False, soft_wrap=True)
+
+    service.run(begun)
 
 
 def _address(listen: str) -> tuple[str, int]:

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from sparsemean.errors import InvalidInput
+from sparsemean.inputs import node_name
 from sparsemean.integrations.http.service.tokens import Credential, Tokens, duration, new_secret, write_secret
 from sparsemean.lab.cli.output import plain, print_json, print_table
 
@@ -36,6 +37,11 @@ def add_command(
 ) -> None:
     """Make a token for each node. It is shown once, and nowhere kept; the file is made if there is none."""
     until = None if expires is None else time.time() + duration(expires)
+    for node in map(node_name, nodes):
+        if out is not None and (path := _file_for(node, out)).exists():
+            raise InvalidInput(
+                f"{path} is there already; remove it first, or replace the token: sparsemean token rotate"
+            )
     tokens = Tokens.create(file)
     for node in nodes:
         if certificate:
@@ -81,15 +87,19 @@ def admin_command(out: Annotated[Path, typer.Argument(help="The file to write it
 
 def _hand_over(token: str, node: str, folder: Path | None, file: Path | None = None) -> None:
     if folder is not None:
-        if Path(node).name != node or node.startswith("."):
-            raise InvalidInput(f"{node!r} cannot be the name of a file; leave out --out for it")
         folder.mkdir(parents=True, exist_ok=True)
-        file = folder / f"{node}.token"
+        file = _file_for(node, folder)
     if file is None:
         typer.echo(token if node == "" else f"{plain(node)} {token}")
     else:
         write_secret(file, token + "\n")
         typer.echo(plain(f"the token of {node} is in {file}"))
+
+
+def _file_for(node: str, folder: Path) -> Path:
+    if Path(node).name != node or node.startswith("."):
+        raise InvalidInput(f"{node!r} cannot be the name of a file; leave out --out for it")
+    return folder / f"{node}.token"
 
 
 def _row(each: Credential) -> dict[str, str]:

@@ -304,7 +304,7 @@ class App:
             raise Refusal(404, f"an operator can {', '.join(acts)}; got {action!r:.40}")
         node = await self._named(request) if action in ("forget", "rotate") else ""
         done = await acts[action](node)
-        log.warning("the operator did: %s", action)
+        log.warning("the operator did: %s%s", action, f" {node!r}" if node else "")
         return JSONResponse({"done": action, "round": self.conductor.round, **(done or {})})
 
     async def _paused(self, paused: bool) -> None:

@@ -43,12 +43,17 @@ class Admission:
     def node(self, request: Request) -> Credential:
         """The node; ``NotAdmitted`` where it is none."""
         token = _bearer(request)
-        if token is not None:
+        if token is not None and not self.is_operator(request):
             return self.tokens.of_token(token)
+        if token is not None:
+            raise NotAdmitted("this is the operator's token, and a node has one of its own")
         certificate = request.scope.get("extensions", {}).get(CERTIFICATE, {}).get("name")
         if certificate is not None:
             return self.tokens.of_certificate(certificate)
-        raise NotAdmitted("this needs a credential: a header Authorization: Bearer TOKEN, or a client certificate")
+        raise NotAdmitted(
+            "this needs a credential: a token (--token-file; as a header, Authorization: Bearer TOKEN), or a client "
+            "certificate"
+        )
 
     def is_operator(self, request: Request) -> bool:
         """Whether it has the admin token."""

@@ -32,6 +32,8 @@ EXPECTED = 3
 """A node is dealt a slot if it came in one of so many rounds."""
 AGAIN = 1.0
 """Seconds after which a round is closed again that could not be closed."""
+LOOK = 5.0
+"""Seconds after which it is looked again who may come: tokens expire, and files of them are read again."""
 
 log = logging.getLogger("sparsemean.http")
 
@@ -45,14 +47,18 @@ class Policy:
     minimum : int
         Fewer nodes never make a mean: the round stays open, whatever the deadline says.
     wanted : int, optional
-        With so many it is over at once. Without, only the deadline ends it.
+        With so many it is over. Without, once all came who may.
     deadline : float, optional
         Seconds from its opening (after a restart, from that) when it is over with those who came.
+    grace : float, default 0
+        Seconds that it stays open once it has as many as wanted, while others may come. Without any, a node that hears
+        of rounds a little later than the rest comes too late for every one.
     """
 
     minimum: int = 1
     wanted: int | None = None
     deadline: float | None = None
+    grace: float = 0.0
 
     def __post_init__(self) -> None:
         whole(self.minimum, "minimum", 1)
@@ -60,16 +66,28 @@ class Policy:
             whole(self.wanted, "wanted", self.minimum)
         if self.deadline is not None and not 0 < self.deadline < 10**9:
             raise InvalidInput(f"a deadline is a number of seconds above 0, got {self.deadline!r}")
-        if self.wanted is None and self.deadline is None:
-            raise InvalidInput("a round that nothing ends would last for ever; give wanted or deadline, or both")
+        if not 0 <= self.grace < 10**9:
+            raise InvalidInput(f"a grace is a number of seconds from 0 on, got {self.grace!r}")
 
-    def left(self, came: int, age: float) -> float | None:
-        """Seconds until the round is over if nobody comes any more: 0 if it is, None if it never will be."""
+    def enough(self, came: int, waiting: int) -> bool:
+        """Whether no more nodes are wanted than came, where so many more may come."""
+        return came >= self.minimum and (waiting == 0 if self.wanted is None else came >= self.wanted)
+
+    def left(self, came: int, waiting: int, age: float, enough: float | None) -> float | None:
+        """Seconds until the round is over if nobody comes any more: 0 if it is, None if it never will be.
+
+        Parameters
+        ----------
+        came, waiting
+            How many nodes are in it, and how many others may come.
+        age, enough
+            Seconds since it was opened, and since it has had enough nodes; None where it has not.
+        """
         if came < self.minimum:
             return None
-        if self.wanted is not None and came >= self.wanted:
-            return 0.0
-        return None if self.deadline is None else max(0.0, self.deadline - age)
+        ends = [] if enough is None else [self.grace - enough if waiting else 0.0]
+        ends += [] if self.deadline is None else [self.deadline - age]
+        return max(0.0, min(ends)) if ends else None
 
 
 class Signal:
@@ -138,6 +156,7 @@ class Conductor:
         self._why: Why | None = None
         self._open_run = self.run
         self._opened = time.monotonic()
+        self._enough: float | None = None  # when it had enough nodes
         self._thread = ThreadPoolExecutor(1, "sparsemean-server")
         self._between = False  # one round has ended, the next one could not be opened yet
         self.opened = Signal()  # a round was opened, or the service stops
@@ -180,6 +199,18 @@ class Conductor:
     def age(self) -> float:
         """Seconds since the round was opened here."""
         return time.monotonic() - self._opened
+
+    def left(self) -> float | None:
+        """Seconds until the round is over if nobody comes any more; None if it never will be."""
+        if self.paused or len(self.came) < self.policy.minimum:
+            return None
+        now, came = time.monotonic(), len(self.came)
+        waiting = sum(node not in self.came for node in self._invited())
+        if not self.policy.enough(came, waiting):
+            self._enough = None
+        elif self._enough is None:
+            self._enough = now
+        return self.policy.left(came, waiting, self.age, None if self._enough is None else now - self._enough)
 
     async def accept(self, node: str, blob: bytes, weight: float) -> Receipt:
         """Take a payload, in one batch with others that arrive now; a refusal is counted."""
@@ -249,7 +280,7 @@ class Conductor:
             "paused": self.paused,
             "failure": self.failure,
             "policy": {name: getattr(self.policy, name) for name in ("minimum", "wanted", "deadline")},
-            "left": None if self.paused else self.policy.left(len(self.came), self.age),
+            "left": self.left(),
             "refused": dict(self.refused),
             "scheme": outline(self._open_run.scheme),
             "payload_bytes": self._open_run.payload_bytes,
@@ -277,10 +308,10 @@ class Conductor:
 
     async def _until_over(self) -> None:
         while not self._between:
-            left = None if self.paused else self.policy.left(len(self.came), self.age)
+            left = self.left()
             if left == 0.0:
                 return
-            await self.changed.wait(3600.0 if left is None else left)
+            await self.changed.wait(LOOK if left is None else min(left, LOOK))
 
     async def _end(self, end: Callable[[], object]) -> None:
         """End the round by this and open the next one; nothing else is done in between."""
@@ -305,7 +336,10 @@ class Conductor:
         refused, self.refused = self.refused, Counter()
         for report in self._reports:
             self.history.add(row_of(run, report, found, why, refused))
-            log.info("round %d ended with %d nodes", report.round, report.nodes)
+            if report.skipped:
+                log.info("round %d was skipped", report.round)
+            else:
+                log.info("round %d ended with %d nodes", report.round, report.nodes)
         if found is not None and self._on_estimate is not None:
             self._on_estimate(found)
 
@@ -322,7 +356,7 @@ class Conductor:
     def _begin(self, opened: Opened) -> None:
         self.round, came = opened
         self.came = set(came)
-        self._opened = time.monotonic()
+        self._opened, self._enough = time.monotonic(), None
         self.tell()
 
     def _opening(self) -> Opened:

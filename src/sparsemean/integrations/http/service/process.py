@@ -10,7 +10,7 @@ import signal
 import socket
 import ssl
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -54,6 +54,9 @@ class Tls:
     def context(self) -> ssl.SSLContext:
         """TLS 1.2 or later; client certificates are asked for but not required, since tokens do as well."""
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        for path in filter(None, (self.certificate, self.key, self.client_authority)):
+            if not path.is_file():
+                raise InvalidInput(f"there is no file {path} for TLS; give the path of one in PEM")
         try:
             context.load_cert_chain(self.certificate, self.key)
             if self.client_authority is not None:
@@ -128,6 +131,10 @@ class Service:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         _check_heard(settings)
+        if settings.tls is not None:
+            settings.tls.context()
+        if settings.estimates is not None:
+            _make_folder(settings.estimates)
         self.tokens = Tokens(settings.tokens)
         self.socket = _listening(settings.host, settings.port)
 
@@ -138,15 +145,15 @@ class Service:
         shown = f"[{host}]" if ":" in host else host
         return f"{'http' if self.settings.tls is None else 'https'}://{shown}:{port}"
 
-    def run(self) -> None:
-        """Serve until a signal; raises what made rounds impossible."""
+    def run(self, begun: Callable[[], object] = lambda: None) -> None:
+        """Serve until a signal; raises what made rounds impossible. ``begun`` is called once there is an open round."""
         try:
             with asyncio.Runner(loop_factory=Loop) as runner:
-                runner.run(self._serve())
+                runner.run(self._serve(begun))
         finally:
             self.socket.close()
 
-    async def _serve(self) -> None:
+    async def _serve(self, begun: Callable[[], object]) -> None:
         settings, reports = self.settings, PrometheusReports()
         conductor: Conductor | None = None
 
@@ -188,6 +195,7 @@ class Service:
         logging.getLogger("uvicorn").setLevel(logging.CRITICAL)  # a line for each garbled request would fill a disk
         try:
             await conductor.start()
+            begun()
             listener = _Listener(config, conductor)
             with _reloading(self.tokens):
                 await listener.serve([self.socket])
@@ -261,6 +269,13 @@ def _listening(host: str, port: int) -> socket.socket:
         return socket.create_server((host, port), family=family, backlog=2048)
     except (OSError, OverflowError) as error:
         raise InvalidInput(f"nothing can listen at {host}:{port}: {error}; choose another with --listen") from None
+
+
+def _make_folder(path: Path) -> None:
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InvalidInput(f"the means cannot be kept in {path}: {error}; give a folder with --estimates") from None
 
 
 def _keep(folder: Path, estimate: Estimate) -> None:

@@ -131,7 +131,7 @@ function tiles() {
   const last = ended[ended.length - 1];
   const sum = (name) => rounds.reduce((total, row) => total + row[name], 0);
   const refused = rounds.reduce((total, row) => total + Object.values(row.refused).reduce((a, b) => a + b, 0), 0);
-  const wanted = open.policy.wanted;
+  const wanted = open.policy.wanted ?? open.invited;
   const left = open.left === null ? null : Math.max(0, open.left - (Date.now() - heard) / 1000);
   const now = Object.values(open.refused).reduce((a, b) => a + b, 0);
   const told = [
@@ -237,7 +237,7 @@ async function listen() {
     try {
       const answer = await fetch("/events", { headers: credential() });
       if (answer.ok) await read(answer.body.pipeThrough(new TextDecoderStream()).getReader());
-      else show((await answer.json()).why);
+      else show(answer.status === 401 && !at("token").value ? "private: enter a token below" : (await answer.json()).why);
     } catch (error) {
       show("connection lost; trying again");
     }
@@ -263,9 +263,7 @@ async function read(reader) {
   }
 }
 
-async function operate(event) {
-  event.preventDefault();
-  const action = event.submitter ? event.submitter.name : "";
+async function operate(action) {
   const names = action === "forget" || action === "rotate";
   const body = names ? JSON.stringify({ node: at("node").value }) : "";
   try {
@@ -277,7 +275,8 @@ async function operate(event) {
   }
 }
 
-at("operator").addEventListener("submit", operate);
+at("operator").addEventListener("submit", (event) => event.preventDefault()); // Enter in a field does nothing
+for (const button of document.querySelectorAll("#operator button")) button.addEventListener("click", () => operate(button.name));
 addEventListener("resize", () => { if (rounds.length) figures(); });
 setInterval(() => { if (open) { status(); tiles(); } }, 1000);
 listen();
