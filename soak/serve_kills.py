@@ -77,7 +77,8 @@ class Load:
                 self.failure = failure
 
     def node(self, name: str) -> HttpNode:
-        return HttpNode(self.service.url, self.service.tokens[name], state=self.folder / f"{name}.state", patience=120)
+        state = self.folder / f"{name}.state"
+        return HttpNode(self.service.url, self.service.tokens[name], state=state, patience=1e9)  # SILENCE is the limit
 
 
 def main() -> None:

@@ -47,13 +47,14 @@ def largest_k(with_k: Callable[[int], Scheme], limit: float, vectors: Floats, le
 def finest_eden(dim: int, limit: float) -> ValueName:
     """The values "eden-b" with the most bits of which ``identity`` can send all within ``limit`` bytes, with header.
 
-    "eden-1" where even that takes more.
+    "eden-1" where even that takes more. Fewer than 512 values are dithered with a whole number of bits.
 
-    >>> finest_eden(65536, 26214), finest_eden(65536, 100)
-    ('eden-3.125', 'eden-1')
+    >>> finest_eden(65536, 26214), finest_eden(65536, 100), finest_eden(89, 100)
+    ('eden-3.125', 'eden-1', 'eden-3')
     """
-    fits = [name for name in EDEN if Run(named("identity", values=name), dim).payload_bytes <= limit]
-    return fits[-1] if fits else next(iter(EDEN))
+    sizes = {name: Run(named("identity", values=name), dim).payload_bytes for name in EDEN}
+    most = max((size for size in sizes.values() if size <= limit), default=min(sizes.values()))
+    return next(name for name, size in sizes.items() if size == most)
 
 
 def _mean_payload_bytes(run: Run, vectors: Floats, probes: int) -> float:

@@ -11,7 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 import sparsemean as sm
-from sparsemean.integrations.http import HttpNode, NotAdmitted, Unreachable
+from sparsemean.integrations.http import HttpNode, NotAdmitted, Unreachable, link
 from sparsemean.integrations.http.link import Link
 from sparsemean.integrations.http.messages import OpenRound, refusal_of
 
@@ -71,6 +71,14 @@ def test_it_asks_again_with_longer_pauses(waits):
     assert len(waits) == 5
     assert all(0.05 * 2**n <= wait <= 0.5 * 2**n for n, wait in enumerate(waits))
     assert len(set(waits)) == 5  # at random, or all nodes would come back at once
+
+
+def test_a_question_that_was_held_for_a_while_is_asked_again_soon(waits, monkeypatch):
+    monkeypatch.setattr(link, "HELD", -1.0)
+    with scripted(*[None] * 6, (200, {}, b"{}")) as (made, _):
+        made.ask("GET", "/")
+    assert len(waits) == 6
+    assert max(waits) <= 0.5  # the service went away while it waited for something to happen
 
 
 def test_it_waits_as_long_as_the_service_asks_for(waits):

@@ -18,7 +18,9 @@ from urllib.parse import urlsplit
 from sparsemean.errors import InvalidInput, MalformedPayload
 from sparsemean.integrations.http.messages import Unreachable, refusal_of
 
-FIRST_PAUSE, LONGEST_PAUSE = 0.5, 60.0
+FIRST_PAUSE, LONGEST_PAUSE = 0.5, 20.0
+HELD = 1.0
+"""A request that is cut off after so many seconds was there to wait for something, and is made again soon."""
 LARGEST = 1 << 33
 """Bytes of an answer that are read at most."""
 AGAIN = (408, 425, 429, 500, 502, 503, 504)
@@ -105,7 +107,7 @@ class Link:
         """
         until, attempt = time.monotonic() + self._patience, 0
         while True:
-            wait, why = None, ""
+            wait, why, began = None, "", time.monotonic()
             try:
                 answer = self._once(method, path, body, {**self._headers, **(headers or {})}, seconds)
                 if answer.status == 200 or answer.status in also:
@@ -122,6 +124,8 @@ class Link:
             except (OSError, http.client.HTTPException) as error:
                 self.close()
                 why = _told(error)
+                if time.monotonic() - began > HELD:
+                    attempt = 0
             if wait is None:
                 wait = random.uniform(0.1, 1.0) * min(LONGEST_PAUSE, FIRST_PAUSE * 2.0**attempt)
             if time.monotonic() + wait > until:
