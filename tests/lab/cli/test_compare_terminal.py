@@ -96,6 +96,6 @@ def test_ctrl_c_shows_what_is_done(tmp_path):
 def test_ctrl_c_before_anything_is_done_is_said_to_have_stopped_it(tmp_path):
     path = tmp_path / "much.npy"
     np.save(path, np.random.default_rng(0).normal(size=(20, 10, 100)))
-    code, told = in_terminal(100, "compare", path, "--schemes", "rand-k", "--seeds", "3000", stop_at="much.npy:")
+    code, told = in_terminal(100, "compare", path, "--schemes", "rand-k", "--seeds", "3000", stop_at="finding k")
     assert code == 130, told[-2000:]
     assert told.rstrip().endswith("stopped")
