@@ -156,7 +156,7 @@ def kill_all(running: Callable[[], list[int]]) -> None:
                 os.kill(pid, signal.SIGKILL)
 
 
-def wait_for(happened: Callable[[], object], what: str, seconds: float = 300) -> None:
+def wait_for(happened: Callable[[], object], what: str, seconds: float = 600) -> None:
     end = time.monotonic() + seconds
     while not happened():
         if time.monotonic() > end:
@@ -271,7 +271,7 @@ class Deployment:
     def bring_back(self, node: int) -> None:
         """Start the node again until the SuperLink takes it."""
         before = self.log("superlink").count("Activated node_id")
-        end = time.monotonic() + 120
+        end = time.monotonic() + 300
         while self.log("superlink").count("Activated node_id") == before:
             assert time.monotonic() < end, self.log(f"node{node}")
             if f"node{node}" not in self.processes:
@@ -307,7 +307,7 @@ class Deployment:
                 process.kill()
                 process.wait()
         with suppress(AssertionError):
-            wait_for(lambda: not processes_of(self.home), "processes of the deployment to end", 60)
+            wait_for(lambda: not processes_of(self.home), "processes of the deployment to end", 10)
         kill_all(lambda: processes_of(self.home))
 
 

@@ -44,6 +44,10 @@ def test_every_figure_is_drawn_and_nothing_leaves_the_page(tab: Browser, page: P
     drawn = tab.run(f"{EVERY}.map((plot) => plot.querySelectorAll('.curve, .line use, .line rect').length)")
     assert len(drawn) > 40
     assert min(drawn) > 0
+    heights = "[legend.offsetHeight, legend.closest('section').querySelector('.plot').offsetHeight]"
+    legends = tab.run(f"[...document.querySelectorAll('section .legend')].map((legend) => {heights})")
+    assert len(legends) == 10
+    assert [pair for pair in legends if pair[0] > pair[1]] == []
     assert tab.run("document.documentElement.scrollWidth") == width
     assert tab.requests() == [page.resolve().as_uri()]
     assert tab.complaints() == []
