@@ -29,7 +29,8 @@ TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\r\n\0"), max_si
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     with serving(tmp_path_factory.mktemp("openapi"), RUN, "--wanted", 1, "--grace", 0) as running:
-        running.node("a").send(np.ones(50))
+        node = running.node("a")
+        assert node.mean(node.send(np.ones(50)).round) is not None  # the first round has ended
         yield running
 
 
