@@ -183,6 +183,20 @@ def test_a_page_hears_at_once_what_happens_while_it_is_told_of_something_else():
     play(story, Policy(2, 2))
 
 
+def test_a_refusal_costs_no_look_at_who_may_come():
+    async def story(conductor: Conductor) -> None:
+        await send(conductor, "a")
+        await asyncio.sleep(0.05)
+        looks: list[int] = []
+        conductor._invited = lambda: looks.append(1) or ["a", "b"]  # type: ignore[func-returns-value]
+        for _ in range(100):
+            conductor.refuse("NotAdmitted")
+            await asyncio.sleep(0)
+        assert len(looks) <= 1  # the one that comes by itself
+
+    play(story, Policy(1))
+
+
 def test_history_and_mean_survive(tmp_path):
     async def story(conductor: Conductor) -> None:
         for _ in range(2):

@@ -43,10 +43,10 @@ class Admission:
     def node(self, request: Request) -> Credential:
         """The node; ``NotAdmitted`` where it is none."""
         token = _bearer(request)
-        if token is not None and not self.is_operator(request):
-            return self.tokens.of_token(token)
         if token is not None:
-            raise NotAdmitted("this is the operator's token, and a node has one of its own")
+            if self.is_operator(request):
+                raise NotAdmitted("this is the operator's token, and a node has one of its own")
+            return self.tokens.of_token(token)
         certificate = request.scope.get("extensions", {}).get(CERTIFICATE, {}).get("name")
         if certificate is not None:
             return self.tokens.of_certificate(certificate)

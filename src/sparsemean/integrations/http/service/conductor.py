@@ -160,7 +160,8 @@ class Conductor:
         self._thread = ThreadPoolExecutor(1, "sparsemean-server")
         self._between = False  # one round has ended, the next one could not be opened yet
         self.opened = Signal()  # a round was opened, or the service stops
-        self.changed = Signal()  # that, or anything else that the page shows
+        self.changed = Signal()  # that, or anything else that may end the round
+        self.shown = Signal()  # that, or a refusal: what the page shows
         self._batches = Batches(self._accept)
         self._play: asyncio.Task[None] | None = None
 
@@ -223,7 +224,7 @@ class Conductor:
     def refuse(self, reason: str) -> None:
         """Count a refusal of the open round."""
         self.refused[reason] += 1
-        self.changed.give()
+        self.shown.give()  # and not what decides about the round, which would look at all tokens for each
 
     async def told(self, node: str) -> OpenRound:
         """The open round for this node."""
@@ -253,6 +254,7 @@ class Conductor:
         """Wake everybody who waits for anything."""
         self.opened.give()
         self.changed.give()
+        self.shown.give()
 
     def pause(self, paused: bool) -> None:
         """Close no round and take no payload until told otherwise."""
@@ -388,6 +390,7 @@ class Conductor:
         if not came <= self.came:
             self.came |= came
             self.changed.give()
+            self.shown.give()
         return [answer for _, answer in answers]
 
     async def _do(self, work: Callable[..., Result], *arguments: Any) -> Result:

@@ -60,7 +60,7 @@ class Events:
         self._watching += 1
         try:
             while not conductor.stopping:
-                times = conductor.changed.times  # what changes while this is being sent is in the next events
+                times = conductor.shown.times  # what changes while this is being sent is in the next events
                 last = conductor.history.last(1)
                 newest = last[0]["round"] if last else -1
                 if shown != newest:
@@ -68,7 +68,7 @@ class Events:
                     shown = newest
                 yield _event("open", conductor.snapshot())
                 await asyncio.sleep(PAUSE)
-                await conductor.changed.wait(HEARTBEAT, times)
+                await conductor.shown.wait(HEARTBEAT, times)
         finally:
             self._watching -= 1
 
