@@ -11,11 +11,29 @@ import ray
 import sparsemean as sm
 from sparsemean._names import Durability, Missing
 from sparsemean.inputs import journal_folder, round_number
+from sparsemean.integrations.ray.fronts import Fronts
+from sparsemean.integrations.ray.offers import (
+    Admitted,
+    Answered,
+    Ask,
+    Asks,
+    Delivered,
+    Failed,
+    Offer,
+    Refused,
+    Standing,
+    Verdict,
+    View,
+)
 from sparsemean.integrations.ray.ranges import Sharding
 from sparsemean.integrations.ray.sharded import ShardedRounds
 from sparsemean.integrations.ray.shards import Shards
 from sparsemean.integrations.ray.usage import Usage
+from sparsemean.server.roster import Roster
 from sparsemean.server.server import check_settings
+from sparsemean.theory.arguments import whole
+
+PATIENCE = 0.05  # seconds until a front is told nothing for now, since a round ends or the like
 
 
 class RayServer(sm.Server):
@@ -38,7 +56,11 @@ class RayServer(sm.Server):
     actor_options : dict, optional
         Go to Ray, such as ``{"num_cpus": 4, "memory": 2**33}``.
     timeout : float, default 600
-        How many seconds a shard may take to answer, its return after a crash included.
+        How many seconds a shard may take to answer, its return after a crash included; and for how long payloads that
+        a front handed over may be under way.
+    fronts : int, default 0
+        How many actors take payloads beside this process (``RayServer.fronts``). They open, check and cut payloads,
+        which then do not pass through this process; it gives out the order in which shards add them.
     """
 
     def __init__(
@@ -55,6 +77,7 @@ class RayServer(sm.Server):
         on_round: Sequence[Callable[[sm.RoundReport], object]] = (),
         actor_options: Mapping[str, Any] | None = None,
         timeout: float = 600.0,
+        fronts: int = 0,
     ) -> None:
         if not ray.is_initialized():
             raise sm.InvalidInput("Ray is not running here; start or join it first, with ray.init()")
@@ -64,12 +87,75 @@ class RayServer(sm.Server):
         durable = durability == "accept"
         sharding = Sharding(run, shards, missing, round_number(round), batch_bytes, folder, durable, bounds)
         actors = Shards(sharding, dict(actor_options or {}), timeout)
+        self._fronts: Fronts | None = None
         try:
-            self._sharded = ShardedRounds(sharding, actors)
+            self._sharded = ShardedRounds(sharding, actors, timeout)
             self._serve(run, missing, self._sharded, batch_bytes, folder, memory_bytes, clip, on_round)
+            if whole(fronts, "fronts", 0):
+                lost = self._sharded.front_lost
+                self._fronts = Fronts(fronts, sharding, clip, timeout, self._answered, lost)
         except BaseException:
             actors.stop()
             raise
+
+    @property
+    def fronts(self) -> tuple[Any, ...]:
+        """Handles of the fronts, for any process of the cluster: ``ray.get(front.accept_many.remote(payloads))``.
+
+        It takes and returns what ``accept_many`` does. Any front takes payloads of any node.
+        """
+        return () if self._fronts is None else self._fronts.actors
+
+    def _answered(self, front: int, asks: Asks) -> dict[str, Answered]:
+        """What a front is to be told by now; it asks again for the rest."""
+        sharded = self._sharded
+        for ask in asks.open.values():
+            if isinstance(ask, Delivered | Failed):
+                sharded.note(ask)  # first: whoever holds the lock may wait for it, to end the round
+        if not self._lock.acquire(timeout=PATIENCE):
+            return {}
+        try:
+            answers = {key: self._answer_to(front, ask) for key, ask in asks.open.items()}
+            self._came.notify_all()
+        finally:
+            self._lock.release()
+        return {key: answer for key, answer in answers.items() if answer is not None}
+
+    def _answer_to(self, front: int, ask: Ask) -> Answered | None:
+        try:
+            roster = self._sharded.ready()
+            if isinstance(ask, Delivered | Failed):
+                return self._sharded.outcome(ask.ticket)
+            if isinstance(ask, Refused):
+                self._count_refusals(ask.errors)
+                return View(self._sharded.version, roster.terms_alone(), self._sharded.shards.actors)
+            return self._admitted(front, roster, ask)
+        except sm.SparseMeanError as failure:
+            return failure
+
+    def _admitted(self, front: int, roster: Roster, offers: Sequence[Offer]) -> Admitted:
+        """Judge payloads as those are that come here, and give a ticket to those that are in."""
+        under_way = self._sharded.under_way
+        free = [offer for offer in offers if offer.receipt.node not in under_way]
+        answers, new = self._judged(roster, free, len(under_way))
+        self._count_refusals(answers)
+        judged = iter(answers)
+        verdicts: list[Verdict] = []
+        for offer in offers:
+            node = offer.receipt.node
+            answer = Standing.LATER if node in under_way else next(judged)
+            twice = node in new and isinstance(answer, sm.Receipt)  # the same payload again, which has no receipt yet
+            verdicts.append(Standing.IN if new.get(node) is offer else Standing.LATER if twice else answer)
+        if new and self._undealt(roster):
+            self._sharded.deal(list(self.run.nodes))  # as in a Server: the payloads go by the run's list
+        ticket = self._sharded.issue(front, list(new.values())) if new else None
+        return Admitted(verdicts, ticket)
+
+    def close(self) -> None:
+        """Close journals and end all actors."""
+        if self._fronts is not None:
+            self._fronts.stop()
+        super().close()
 
     def usage(self) -> list[Usage]:
         """What each shard takes of its machine's memory."""
