@@ -29,6 +29,7 @@ import numpy as np
 import ray
 from ray._common.utils import get_ray_address_file
 from ray.cluster_utils import Cluster
+from ray_load import NODES, Judge, payload, served  # type: ignore[import-not-found]
 
 import sparsemean as sm
 from sparsemean._names import Missing
@@ -278,6 +279,39 @@ def capped(cluster: Any, folder: Path) -> dict[str, Any]:
         "sent": run.payload_bytes,
         "seconds": time.monotonic() - started,
     }
+
+
+def fronts(cluster: Any, folder: Path) -> dict[str, Any]:
+    """A front, a shard and the coordinator are killed three times each while payloads come; first what is refused."""
+    found: dict[str, Any] = {}
+    folder.mkdir()
+    with served(folder / "refused") as server:
+        first, second = server.fronts
+        taken, again, *rest = list(NODES)
+        blobs = {node: payload(node, 0) for node in NODES}
+        answers = ray.get(first.accept_many.remote([(taken, blobs[taken]), (again, blobs[taken]), ("x", b"")]))
+        found["answers"] = [type(answer).__name__ for _, answer in answers]
+        calls = [front.accept_many.remote({taken: blobs[taken], again: blobs[again]}) for front in (first, second)]
+        found["twice"] = [[type(answer).__name__ for _, answer in ray.get(call)] for call in calls]
+        ((_, other),) = ray.get(second.accept_many.remote({taken: blobs[taken]}, {taken: 2.0}))
+        found["other"] = type(other).__name__
+        found["here"] = server.accept(again, blobs[again]).node, server.accept(rest[0], blobs[rest[0]]).node
+        found["few"] = error_of(partial(server.close_round, minimum=4))
+        estimate = server.close_round()
+        plain = sm.Server(server.run)
+        plain.accept_many([(node, blobs[node]) for node in estimate.nodes])
+        found["came"] = sorted(estimate.nodes) == sorted([taken, again, rest[0]])
+        found["estimate"] = difference(plain.close_round(), estimate)
+        (late,) = ray.get(first.accept_many.remote({rest[1]: blobs[rest[1]]}))
+        found["late"] = type(late[1]).__name__
+    judge = Judge(cluster.address, folder)
+    try:
+        for _ in range(3):
+            for victim in ("front", "shard", "coordinator"):
+                judge.kill(victim)
+        return {**found, **judge.end(), "faults": [faults(path) for path in sorted(judge.journal.iterdir())]}
+    finally:
+        judge.stop()
 
 
 def lost(cluster: Any, folder: Path) -> dict[str, Any]:
@@ -653,7 +687,7 @@ def _host(_: object) -> str:
 
 
 CHECKS: list[Callable[[Any, Path], Any]] = [
-    *(same, killed, front_died, plans_kept, capped, lost, garbage, example, documented),
+    *(same, killed, front_died, plans_kept, fronts, capped, lost, garbage, example, documented),
     host_lost,  # the last one: a host is gone then
 ]
 

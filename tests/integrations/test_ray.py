@@ -113,6 +113,23 @@ def test_a_payload_by_the_list_stays_where_a_front_has_another_list(found: Found
     assert seen["kept"]
 
 
+def test_fronts_refuse_what_a_server_refuses_and_the_round_has_what_was_taken(found: Found) -> None:
+    seen = check(found, "fronts")
+    assert seen["answers"] == ["Receipt", "ForeignPayload", "MalformedPayload"]
+    assert seen["twice"] == [["Receipt"] * 2] * 2
+    assert (seen["other"], seen["few"], seen["late"]) == ("ConflictingPayload", "TooFewNodes", "WrongRound")
+    assert seen["came"]
+    assert_same([seen["estimate"]])
+
+
+def test_nothing_acknowledged_is_lost_when_fronts_shards_and_the_coordinator_are_killed_in_rounds(found: Found) -> None:
+    seen = check(found, "fronts")
+    assert seen["wrong"] == []
+    assert seen["kills"] == {"front": 3, "shard": 3, "coordinator": 3}
+    assert seen["rounds"] >= 9
+    assert seen["faults"] == [[], []]
+
+
 def test_memories_of_twice_the_cap_are_shared_out_and_no_shard_holds_more_than_its_range(found: Found) -> None:
     seen = check(found, "capped")
     nodes, cap = seen["nodes"], seen["cap"]

@@ -59,9 +59,7 @@ class Turns:
         if not isinstance(turn, Turn) or not is_whole(turn.era, 0, MOST) or not is_whole(turn.safe, -1, MOST):
             raise sm.InvalidInput(f"{turn!r:.100} is no turn")
         if turn.era != self._era:
-            raise Withdrawn(
-                f"era {turn.era} is over, or unknown to a shard that has only begun; ask for a new ticket"
-            )
+            raise Withdrawn(f"era {turn.era} is over, or unknown to a shard that has only begun; ask for a new ticket")
 
     def wait(self, batch: Batch) -> None:
         """Keep a batch until its turn comes."""

@@ -1,0 +1,123 @@
+"""How many payloads a second several fronts and shards take, and what a payload costs in each kind of process.
+
+    python scripts/measure_ray_fronts.py [--rounds 3] [--payloads 1024] [--sizes 0 1 2 4] [--journal]
+
+For docs/ray.md. Seconds of processor time are those of the processes; rates are of this machine, with whatever else it
+does. It starts a Ray of its own, which listens on all addresses: run it where nobody else can reach it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import ray
+
+import sparsemean as sm
+from sparsemean.integrations.ray import RayServer
+from sparsemean.integrations.ray.pieces import Sent, pieces
+from sparsemean.integrations.ray.ranges import Sharding
+from sparsemean.kernels.sample import Sample
+from sparsemean.payload import Part, Payload
+from sparsemean.sampling import sample_between
+from sparsemean.server.local import Entry
+from sparsemean.server.roster import Acceptance
+
+CALL = 64  # payloads of a call of a front
+
+
+def processor_time(_: object) -> float:
+    return time.process_time()
+
+
+def spent(actors: Any) -> float:
+    return sum(ray.get([actor.__ray_call__.remote(processor_time) for actor in actors]))
+
+
+def played(
+    run: sm.Run, blobs: dict[int, dict[str, bytes]], fronts: int, shards: int, journal: Path | None
+) -> list[tuple[float, float, float, float]]:
+    """Of each round: payloads a second, and microseconds of processor time a payload here, in fronts and in shards."""
+    found = []
+    with RayServer(run, shards=shards, fronts=fronts, journal=journal) as server:
+        for round, payloads in blobs.items():
+            pairs, actors = list(payloads.items()), server._sharded.shards.actors
+            parts = [dict(pairs[i : i + CALL]) for i in range(0, len(pairs), CALL)]
+            stored = [ray.put(part) for part in parts] if fronts else []
+            before = time.process_time(), spent(server.fronts), spent(actors)
+            started = time.perf_counter()
+            if fronts:
+                calls = [server.fronts[i % fronts].accept_many.remote(part) for i, part in enumerate(stored)]
+                answers = [answer for call in calls for answer in ray.get(call)]
+            else:
+                answers = [answer for part in parts for answer in server.accept_many(part)]
+            seconds = time.perf_counter() - started
+            after = time.process_time(), spent(server.fronts), spent(actors)
+            assert all(isinstance(answer, sm.Receipt) for _, answer in answers)
+            each = [(b - a) / len(pairs) * 1e6 for a, b in zip(before, after, strict=True)]
+            found.append((len(pairs) / seconds, *each))
+            server.skip_round()
+            assert round == server.round - 1
+    return found
+
+
+def of_a_billion(shards: int, times: int = 50) -> tuple[float, float]:
+    """Microseconds to cut a payload of k = 10⁴ of d = 10⁹, and to draw the coordinates of one of so many ranges."""
+    run = sm.Run(sm.named("rand-k-temporal-shared-stable", k=10_000), dim=10**9)
+    made = Sharding(run, shards, "drop", 0, 1 << 24, None, True, None)
+    cut, drawn = [], []
+    for number in range(times):
+        receipt = sm.Receipt(f"node-{number}", 0, "0")
+        (layout,) = run.layouts[0]
+        (chosen,) = layout.drawn(run.key(receipt.node, 0, None), run.dim)
+        assert isinstance(chosen.where, Sample)
+        payload = Payload((Part(chosen.where, np.ones(10_000, np.float32), chosen.scale, 0.0),))
+        entry = Entry(Acceptance(receipt, np.ones(1), 40_064, 0), False, payload)
+        started = time.process_time()
+        found = pieces(run, made.bounds, entry, None)
+        between = time.process_time()
+        inside, _ = sample_between(chosen.where, *made.range(1))
+        drawn.append(time.process_time() - between)
+        cut.append(between - started)
+        sent: Sent = found[1].sent[0]
+        assert inside.size == sent.values.size
+    return float(np.median(cut)) * 1e6, float(np.median(drawn)) * 1e6
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--payloads", type=int, default=1024)
+    parser.add_argument("--sizes", type=int, nargs="+", default=[0, 1, 2, 4])
+    parser.add_argument("--shards", type=int, nargs="+", default=[1, 2, 4])
+    parser.add_argument("--journal", action="store_true")
+    told = parser.parse_args()
+    run = sm.Run(sm.named("rand-k-temporal-shared-stable", k=10_000), dim=1 << 20)
+    vector = np.random.default_rng(0).normal(size=run.dim).astype(np.float32)
+    nodes = [f"node-{i}" for i in range(told.payloads)]
+    rounds = range(told.rounds + 1)  # the first loads compiled loops, and does not count
+    blobs = {round: {node: sm.Client(run, node).encode(vector, round) for node in nodes} for round in rounds}
+    print(f"{told.payloads} payloads of {len(blobs[0][nodes[0]])} bytes a round, d = {run.dim}; best of {told.rounds}")
+    print("fronts shards  payloads/s   µs a payload: here  fronts  shards")
+    ray.init(num_cpus=16, include_dashboard=False, logging_level=logging.ERROR, log_to_driver=False)
+    for fronts in told.sizes:
+        for shards in told.shards:
+            with tempfile.TemporaryDirectory() as folder:
+                journal = Path(folder) / "journal" if told.journal else None
+                found = played(run, blobs, fronts, shards, journal)[1:]
+            rate = max(each[0] for each in found)
+            here, there, shard = (min(each[i] for each in found) for i in (1, 2, 3))
+            print(f"{fronts:6} {shards:6} {rate:11.0f} {here:19.0f} {there:7.0f} {shard:7.0f}", flush=True)
+    ray.shutdown()
+    for shards in (16, 64):
+        cut, drawn = of_a_billion(shards)
+        print(f"d = 10⁹, {shards} shards: {cut:.0f} µs to cut a payload, {drawn:.0f} µs to draw a range of it")
+
+
+if __name__ == "__main__":
+    main()
