@@ -36,7 +36,8 @@ def processor_time(_: object) -> float:
 
 
 def spent(actors: Any) -> float:
-    return sum(ray.get([actor.__ray_call__.remote(processor_time) for actor in actors]))
+    times: list[float] = ray.get([actor.__ray_call__.remote(processor_time) for actor in actors])
+    return sum(times)
 
 
 def played(
@@ -59,8 +60,8 @@ def played(
             seconds = time.perf_counter() - started
             after = time.process_time(), spent(server.fronts), spent(actors)
             assert all(isinstance(answer, sm.Receipt) for _, answer in answers)
-            each = [(b - a) / len(pairs) * 1e6 for a, b in zip(before, after, strict=True)]
-            found.append((len(pairs) / seconds, *each))
+            here, there, shard = ((b - a) / len(pairs) * 1e6 for a, b in zip(before, after, strict=True))
+            found.append((len(pairs) / seconds, here, there, shard))
             server.skip_round()
             assert round == server.round - 1
     return found

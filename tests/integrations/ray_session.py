@@ -124,10 +124,10 @@ def both(name: str, shards: int, **options: Any) -> Iterator[Both]:
 
 
 def same(cluster: Any, folder: Path) -> dict[str, Any]:
-    """Three rounds of schemes that no other check here plays, beside a Server."""
+    """Three rounds of schemes that no other check here plays, beside a Server; a front hands the payloads over."""
     found = {}
     for name in SAME:
-        with both(name, shards=2) as pair:
+        with both(name, shards=2, fronts=1) as pair:
             rounds = [{"answers": pair.accept(pair.payloads()), **pair.close()} for _ in range(3)]
             found[name] = {"rounds": rounds, "expected": pair.expected(), "plans": pair.same_plans}
     return found
@@ -161,7 +161,7 @@ def killed(cluster: Any, folder: Path) -> dict[str, Any]:
         return {"rounds": found, "expected": pair.expected(), "digest": pair.sharded.digest() == pair.sharded.digest()}
 
 
-def front_died(cluster: Any, folder: Path) -> dict[str, Any]:
+def coordinator_died(cluster: Any, folder: Path) -> dict[str, Any]:
     """The process that has the RayServer dies between two shards: when a round ends, and when a payload comes."""
     driver = [sys.executable, __file__, cluster.address, str(folder)]
     codes = [subprocess.run([*driver, "end"], timeout=120, check=False).returncode]
@@ -182,7 +182,7 @@ def front_died(cluster: Any, folder: Path) -> dict[str, Any]:
 
 
 def plans_kept(cluster: Any, folder: Path) -> dict[str, Any]:
-    """The front dies when one shard alone has the slots of a round, and when nodes were told and some have come."""
+    """The coordinator dies when one shard alone has the slots of a round, and when nodes were told and some came."""
     driver = [sys.executable, __file__, cluster.address, str(folder)]
     codes = [subprocess.run([*driver, "deal"], timeout=120, check=False).returncode]
     found: dict[str, Any] = {}
@@ -211,12 +211,12 @@ def plans_kept(cluster: Any, folder: Path) -> dict[str, Any]:
 
 
 def told_by(folder: Path) -> Path:
-    """Where a front that dies leaves the plans that it told."""
+    """Where a coordinator that dies leaves the plans that it told."""
     return folder.with_suffix(".plans")
 
 
 def die(address: str, folder: str, when: str) -> None:
-    """A front that tells half of the shards, or of the nodes, what it should tell all, and is gone.
+    """A coordinator that tells half of the shards, or of the nodes, what it should tell all, and is gone.
 
     It ends the first round in one shard alone, or hands the third payload of the second to one alone; or gives the
     slots of the first round to one alone, or tells all plans and takes two payloads.
@@ -687,7 +687,7 @@ def _host(_: object) -> str:
 
 
 CHECKS: list[Callable[[Any, Path], Any]] = [
-    *(same, killed, front_died, plans_kept, fronts, capped, lost, garbage, example, documented),
+    *(same, killed, coordinator_died, plans_kept, fronts, capped, lost, garbage, example, documented),
     host_lost,  # the last one: a host is gone then
 ]
 

@@ -84,8 +84,8 @@ def test_nothing_accepted_is_lost_when_shards_are_killed_in_a_round(found: Found
     assert seen["digest"]
 
 
-def test_a_new_front_completes_what_the_last_one_left_between_two_shards(found: Found) -> None:
-    seen = check(found, "front_died")
+def test_a_new_coordinator_completes_what_the_last_one_left_between_two_shards(found: Found) -> None:
+    seen = check(found, "coordinator_died")
     assert seen["codes"] == [9, 9]
     assert seen["round"] == 1
     assert_same([seen["last"], seen["next"]])
@@ -95,7 +95,7 @@ def test_a_new_front_completes_what_the_last_one_left_between_two_shards(found: 
     assert seen["faults"] == [[], []]
 
 
-def test_a_new_front_tells_the_plans_that_the_last_one_told(found: Found) -> None:
+def test_a_new_coordinator_tells_the_plans_that_the_last_one_told(found: Found) -> None:
     seen = check(found, "plans_kept")
     assert seen["codes"] == [9, 9]
     assert seen["half"]
@@ -107,7 +107,7 @@ def test_a_new_front_tells_the_plans_that_the_last_one_told(found: Found) -> Non
     assert seen["faults"] == [[], []]
 
 
-def test_a_payload_by_the_list_stays_where_a_front_has_another_list(found: Found) -> None:
+def test_a_payload_by_the_list_stays_where_a_coordinator_has_another_list(found: Found) -> None:
     seen = check(found, "plans_kept")
     assert seen["joined"] == "new"
     assert seen["kept"]

@@ -231,6 +231,10 @@ def test_a_round_waits_for_what_is_under_way_and_no_longer() -> None:
     assert twin.sequencer.trouble == "front 1 is gone"
     twin.begin()
     assert twin.sequencer.wait(0.0)
+    ticket, _ = twin.ticket(0, NODES[3:4])
+    twin.sequencer.note(Delivered(ticket, [2, 7]))  # of which the last one is not given
+    assert not twin.sequencer.wait(60.0)
+    assert twin.sequencer.settled() == []
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""What a shard may answer: each reply is checked here before the front uses it.
+"""What a shard may answer: each reply is checked here before the coordinator uses it.
 
 A shard that computes wrong numbers of the right form cannot be told from one that is right; anything else can, and must
 not become part of a mean. Each check returns the reply, or raises ValueError with what was found in its place.

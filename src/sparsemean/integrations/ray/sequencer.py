@@ -78,8 +78,10 @@ class Sequencer:
                 return
             if isinstance(report, Failed):
                 self.trouble = self.trouble or report.reason
+            elif max(report.sequences) > self._given:
+                self.trouble = self.trouble or f"a shard says it has record {max(report.sequences)}, which none has"
             else:
-                self._reached = list(map(max, self._reached, report.sequences))
+                self._reached = [max(pair) for pair in zip(self._reached, report.sequences, strict=True)]
             self._came.notify_all()
 
     def lost(self, front: int) -> None:

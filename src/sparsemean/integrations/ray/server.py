@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import hashlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import ray
+from ray.exceptions import RayError, RayTaskError
 
 import sparsemean as sm
 from sparsemean._names import Durability, Missing
-from sparsemean.inputs import journal_folder, round_number
+from sparsemean.inputs import journal_folder, lists_of, payload_pairs, round_number
 from sparsemean.integrations.ray.fronts import Fronts
 from sparsemean.integrations.ray.offers import (
     Admitted,
@@ -25,12 +27,13 @@ from sparsemean.integrations.ray.offers import (
     Verdict,
     View,
 )
-from sparsemean.integrations.ray.ranges import Sharding
+from sparsemean.integrations.ray.ranges import Sharding, ShardLost
 from sparsemean.integrations.ray.sharded import ShardedRounds
 from sparsemean.integrations.ray.shards import Shards
 from sparsemean.integrations.ray.usage import Usage
 from sparsemean.server.roster import Roster
-from sparsemean.server.server import check_settings
+from sparsemean.server.server import BATCH, Answer, check_settings
+from sparsemean.server.submissions import Weight
 from sparsemean.theory.arguments import whole
 
 PATIENCE = 0.05  # seconds until a front is told nothing for now, since a round ends or the like
@@ -105,6 +108,49 @@ class RayServer(sm.Server):
         It takes and returns what ``accept_many`` does. Any front takes payloads of any node.
         """
         return () if self._fronts is None else self._fronts.actors
+
+    def front_of(self, node: str) -> Any:
+        """The front that this process would hand payloads of the node to, so that each gets as many nodes."""
+        digest = hashlib.blake2b(str(node).encode(errors="replace"), key=self.run.run_digest, digest_size=8)
+        return self.fronts[int.from_bytes(digest.digest(), "little") % len(self.fronts)]
+
+    def accept_many(
+        self,
+        payloads: Iterable[tuple[str, bytes]] | Mapping[str, bytes] | Path | str,
+        weights: Mapping[str, Weight] | None = None,
+    ) -> list[tuple[str, Answer]]:
+        """As ``Server.accept_many``; the fronts open and check the payloads, where there are any."""
+        if self._fronts is None:
+            return super().accept_many(payloads, weights)
+        answers: list[tuple[str, Answer]] = []
+        for some in lists_of(BATCH * len(self.fronts), payload_pairs(payloads)):
+            answers.extend(self._by_fronts(some, weights))
+        return answers
+
+    def _by_fronts(
+        self, pairs: Sequence[tuple[str, bytes]], weights: Mapping[str, Weight] | None
+    ) -> list[tuple[str, Answer]]:
+        """Hand each payload to the front of its node, and wait for all answers."""
+        places: dict[Any, list[int]] = {}
+        for place, (node, _) in enumerate(pairs):
+            places.setdefault(self.front_of(node), []).append(place)
+        calls = []
+        for front, here in places.items():
+            given = weights
+            if isinstance(weights, Mapping):
+                given = {pairs[i][0]: weights[pairs[i][0]] for i in here if pairs[i][0] in weights}
+            calls.append((here, front.accept_many.remote([pairs[i] for i in here], given)))
+        answers: list[tuple[str, Answer]] = list(pairs)  # type: ignore[arg-type]  # all are replaced
+        for here, call in calls:
+            try:
+                found = ray.get(call)
+            except RayTaskError as failed:
+                raise failed.cause if isinstance(failed.cause, sm.SparseMeanError) else failed from None
+            except RayError as gone:
+                found = [(pairs[i][0], ShardLost(f"a front is gone: {gone!s:.200}; make the call again")) for i in here]
+            for place, answer in zip(here, found, strict=True):
+                answers[place] = answer
+        return answers
 
     def _answered(self, front: int, asks: Asks) -> dict[str, Answered]:
         """What a front is to be told by now; it asks again for the rest."""

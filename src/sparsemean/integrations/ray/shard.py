@@ -49,7 +49,7 @@ class Shard:
         self._counted = -1  # records so far, less one, where no journal counts them
         self._before = -1
         self._end: RoundEnd | None = None
-        self._result: sm.Estimate | None = None  # until the next change, when the front has surely got it
+        self._result: sm.Estimate | None = None  # until the next change, when the coordinator has surely got it
         self._told: Summary | None = None  # of the open round, until the next change
         self._turns = Turns()
 
@@ -60,7 +60,7 @@ class Shard:
         return Status(rounds.roster.round, self._sequence, self._before, rounds.node_bytes[0])
 
     def roll(self) -> tuple[Tree, list[Acceptance], Dealt | None]:
-        """What the front has forgotten: all that is known but for coordinates, who came, and by which terms."""
+        """What the coordinator has forgotten: all that is known but for coordinates, who came, and by which terms."""
         rounds = self._ready()
         state: Tree = {**rounds.roster.state(), **rounds.assessment.state(), "memory": None}
         return state, list(rounds.roster.accepted.values()), rounds.roster.dealt
@@ -139,7 +139,7 @@ class Shard:
             return
         check_end_summary(end.summary, self._summary(rounds))
         prepared = rounds.prepare(end.kind, end.summary)
-        estimate, _ = rounds.end(prepared, end.most_nodes, {"ending": end.tree()})  # what it warns of the front tells
+        estimate, _ = rounds.end(prepared, end.most_nodes, {"ending": end.tree()})  # the coordinator tells the warning
         self._changed(end.after, 1)
         self._end, self._result = end, estimate
 

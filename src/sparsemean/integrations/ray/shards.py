@@ -1,4 +1,4 @@
-"""All shards, as seen by the front: asked at once, brought to one state again where they differ."""
+"""All shards, as seen by the coordinator: asked at once, brought to one state again where they differ."""
 
 from __future__ import annotations
 
@@ -203,9 +203,9 @@ class Shards:
         return states
 
     def _status(self, _: int, reply: Any) -> Status:
-        """Where a shard stands: where this front left it, before or after the change under way."""
+        """Where a shard stands: where this coordinator left it, before or after the change under way."""
         state, last = replies.status(reply), max(self.under_way, default=self.sequence)
-        if self._round is None:  # a new front knows nothing but that shards without a journal are new, too
+        if self._round is None:  # a new one knows nothing but that shards without a journal are new, too
             if self._sharding.journal is None and (state.round, state.sequence) != (self._sharding.round, -1):
                 raise ValueError(f"{state}, having only just begun")
             return state
