@@ -1,6 +1,6 @@
 """How many payloads a second several fronts and shards take, and what a payload costs in each kind of process.
 
-    python scripts/measure_ray_fronts.py [--rounds 3] [--payloads 1024] [--sizes 0 1 2 4] [--journal]
+    python scripts/measure_ray_fronts.py [--rounds 3] [--payloads 1024] [--fronts 0 1 2 4] [--shards 1 2 4] [--journal]
 
 For docs/ray.md. Seconds of processor time are those of the processes; rates are of this machine, with whatever else it
 does. It starts a Ray of its own, which listens on all addresses: run it where nobody else can reach it.
@@ -10,8 +10,11 @@ from __future__ import annotations
 
 import argparse
 import logging
+import pickle
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,15 +23,14 @@ import ray
 
 import sparsemean as sm
 from sparsemean.integrations.ray import RayServer
-from sparsemean.integrations.ray.pieces import Sent, pieces
+from sparsemean.integrations.ray.offers import Delivered, Offer
+from sparsemean.integrations.ray.pieces import pieces
 from sparsemean.integrations.ray.ranges import Sharding
-from sparsemean.kernels.sample import Sample
+from sparsemean.integrations.ray.sequencer import Sequencer
+from sparsemean.integrations.ray.shard import Shard
 from sparsemean.payload import Part, Payload
-from sparsemean.sampling import sample_between
 from sparsemean.server.local import Entry
 from sparsemean.server.roster import Acceptance
-
-CALL = 64  # payloads of a call of a front
 
 
 def processor_time(_: object) -> float:
@@ -41,20 +43,23 @@ def spent(actors: Any) -> float:
 
 
 def played(
-    run: sm.Run, blobs: dict[int, dict[str, bytes]], fronts: int, shards: int, journal: Path | None
+    run: sm.Run, blobs: dict[int, dict[str, bytes]], call: int, fronts: int, shards: int, journal: Path | None
 ) -> list[tuple[float, float, float, float]]:
-    """Of each round: payloads a second, and microseconds of processor time a payload here, in fronts and in shards."""
+    """Of each round: payloads a second, and microseconds of processor time a payload here, in fronts and in shards.
+
+    Payloads come in calls of so many.
+    """
     found = []
     with RayServer(run, shards=shards, fronts=fronts, journal=journal) as server:
         for round, payloads in blobs.items():
             pairs, actors = list(payloads.items()), server._sharded.shards.actors
-            parts = [dict(pairs[i : i + CALL]) for i in range(0, len(pairs), CALL)]
+            parts = [dict(pairs[i : i + call]) for i in range(0, len(pairs), call)]
             stored = [ray.put(part) for part in parts] if fronts else []
             before = time.process_time(), spent(server.fronts), spent(actors)
             started = time.perf_counter()
             if fronts:
-                calls = [server.fronts[i % fronts].accept_many.remote(part) for i, part in enumerate(stored)]
-                answers = [answer for call in calls for answer in ray.get(call)]
+                made = [server.fronts[i % fronts].accept_many.remote(part) for i, part in enumerate(stored)]
+                answers = [answer for each in made for answer in ray.get(each)]
             else:
                 answers = [answer for part in parts for answer in server.accept_many(part)]
             seconds = time.perf_counter() - started
@@ -67,34 +72,54 @@ def played(
     return found
 
 
-def of_a_billion(shards: int, times: int = 50) -> tuple[float, float]:
-    """Microseconds to cut a payload of k = 10⁴ of d = 10⁹, and to draw the coordinates of one of so many ranges."""
+@contextmanager
+def timed(seconds: dict[str, float], name: str) -> Iterator[None]:
+    started = time.process_time()
+    yield
+    seconds[name] = time.process_time() - started
+
+
+def of_a_billion(shards: int, payloads: int = 256) -> str:
+    """What a payload of k = 10⁴ of d = 10⁹ costs: in a front, on its way to one of so many shards, and in that one."""
     run = sm.Run(sm.named("rand-k-temporal-shared-stable", k=10_000), dim=10**9)
     made = Sharding(run, shards, "drop", 0, 1 << 24, None, True, None)
-    cut, drawn = [], []
-    for number in range(times):
-        receipt = sm.Receipt(f"node-{number}", 0, "0")
-        (layout,) = run.layouts[0]
-        (chosen,) = layout.drawn(run.key(receipt.node, 0, None), run.dim)
-        assert isinstance(chosen.where, Sample)
-        payload = Payload((Part(chosen.where, np.ones(10_000, np.float32), chosen.scale, 0.0),))
-        entry = Entry(Acceptance(receipt, np.ones(1), 40_064, 0), False, payload)
-        started = time.process_time()
-        found = pieces(run, made.bounds, entry, None)
-        between = time.process_time()
-        inside, _ = sample_between(chosen.where, *made.range(1))
-        drawn.append(time.process_time() - between)
-        cut.append(between - started)
-        sent: Sent = found[1].sent[0]
-        assert inside.size == sent.values.size
-    return float(np.median(cut)) * 1e6, float(np.median(drawn)) * 1e6
+    shard, sequencer, (layout,) = Shard(made, 1), Sequencer(shards), run.layouts[0]
+    for batch in range(2):  # the first loads compiled loops, and does not count
+        entries: list[Entry] = []
+        seconds: dict[str, float] = {}
+        for number in range(payloads):
+            receipt = sm.Receipt(f"node-{batch}-{number}", 0, 32 * "0")
+            (chosen,) = layout.drawn(run.key(receipt.node, 0, None), run.dim)
+            part = Part(chosen.where, np.ones(10_000, np.float32), chosen.scale, 0.0)
+            entries.append(Entry(Acceptance(receipt, np.ones(1), 40_064, 0), False, Payload((part,))))
+        with timed(seconds, "cut"):
+            cut = [pieces(run, made.bounds, entry, None) for entry in entries]
+        with timed(seconds, "written for a shard"):
+            written = pickle.dumps([row[1] for row in cut], protocol=5)
+        with timed(seconds, "read by it"):
+            column = pickle.loads(written)
+        with timed(seconds, "checked and drawn"):
+            shard.accept(batch * payloads - 1, 0, column)
+        with timed(seconds, "added"):
+            shard._ready()._fold()
+        offers = [Offer(entry.acceptance, 0, 0, None) for entry in entries]
+        with timed(seconds, "sequenced"):
+            told = pickle.loads(pickle.dumps(offers, protocol=5))
+            ticket = sequencer.issue(0, 0, told)
+            sequencer.note(Delivered(ticket, [(batch + 1) * payloads - 1] * shards))
+            assert len(sequencer.settled()) == 1
+    each = ", ".join(f"{name} {spent / payloads * 1e6:.0f}" for name, spent in seconds.items())
+    arrays = shard.usage().arrays
+    size = f"{len(written) // payloads} bytes to a shard, which has arrays of {arrays / 1e9:.2f} GB"
+    return f"d = 10⁹, {shards} shards, µs a payload: {each}; {size}"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--payloads", type=int, default=1024)
-    parser.add_argument("--sizes", type=int, nargs="+", default=[0, 1, 2, 4])
+    parser.add_argument("--call", type=int, default=64, help="payloads of a call")
+    parser.add_argument("--fronts", type=int, nargs="+", default=[0, 1, 2, 4])
     parser.add_argument("--shards", type=int, nargs="+", default=[1, 2, 4])
     parser.add_argument("--journal", action="store_true")
     told = parser.parse_args()
@@ -106,18 +131,17 @@ def main() -> None:
     print(f"{told.payloads} payloads of {len(blobs[0][nodes[0]])} bytes a round, d = {run.dim}; best of {told.rounds}")
     print("fronts shards  payloads/s   µs a payload: here  fronts  shards")
     ray.init(num_cpus=16, include_dashboard=False, logging_level=logging.ERROR, log_to_driver=False)
-    for fronts in told.sizes:
+    for fronts in told.fronts:
         for shards in told.shards:
             with tempfile.TemporaryDirectory() as folder:
                 journal = Path(folder) / "journal" if told.journal else None
-                found = played(run, blobs, fronts, shards, journal)[1:]
+                found = played(run, blobs, told.call, fronts, shards, journal)[1:]
             rate = max(each[0] for each in found)
             here, there, shard = (min(each[i] for each in found) for i in (1, 2, 3))
             print(f"{fronts:6} {shards:6} {rate:11.0f} {here:19.0f} {there:7.0f} {shard:7.0f}", flush=True)
     ray.shutdown()
     for shards in (16, 64):
-        cut, drawn = of_a_billion(shards)
-        print(f"d = 10⁹, {shards} shards: {cut:.0f} µs to cut a payload, {drawn:.0f} µs to draw a range of it")
+        print(of_a_billion(shards), flush=True)
 
 
 if __name__ == "__main__":
