@@ -3,14 +3,15 @@
     python soak/ray_kills.py [--kills 50] [--seed 0]
 
 So many kills of each kind, in any order. The means are those of a Server that accepts in the order of each estimate's
-``nodes``, to the bit. This Ray listens on all addresses: run it where nobody else can reach it, as
-tests/integrations/test_ray.py does.
+``nodes``, to the bit. Ray runs in a network of its own, where that is permitted.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import random
+import subprocess
 import sys
 import tempfile
 import time
@@ -19,6 +20,9 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "integrations"))
 from ray_load import Judge  # type: ignore[import-not-found]
 from ray_session import two_nodes  # type: ignore[import-not-found]
+from test_ray import alone  # type: ignore[import-not-found]
+
+INSIDE = "SPARSEMEAN_RAY_ALONE"
 
 
 def main() -> None:
@@ -26,6 +30,10 @@ def main() -> None:
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--seed", type=int, default=0)
     told = parser.parse_args()
+    if INSIDE not in os.environ:
+        inside = {**os.environ, INSIDE: "1", "RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
+        command = [*alone(), sys.executable, *sys.argv]
+        sys.exit(subprocess.run(command, env={**inside, "RAY_worker_niceness": "0"}, check=False).returncode)
     victims = [victim for victim in ("front", "shard", "coordinator") for _ in range(told.kills)]
     random.Random(told.seed).shuffle(victims)
     started = time.monotonic()

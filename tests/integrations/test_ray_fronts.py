@@ -160,7 +160,9 @@ def test_behind_a_hole_nothing_is_confirmed_and_what_came_too_late_is_refused(tm
         with pytest.raises(Withdrawn):
             twin.hand(number, *hole)  # its front was not dead but slow
     assert {shard.status().sequence for shard in twin.shards} == {1}
-    for batch in [twin.ticket(0, NODES[4:8]), twin.ticket(1, NODES[2:4])]:
+    batches = [twin.ticket(0, NODES[4:8]), twin.ticket(1, NODES[2:4])]
+    assert [ticket.turn.safe for ticket, _ in batches] == [1, 1]  # all shards have what all had before
+    for batch in batches:
         for number in (1, 0):
             twin.hand(number, *batch)
     twin.enter(twin.sequencer.settled())
