@@ -26,6 +26,7 @@ from sparsemean.integrations.ray import RayServer
 from sparsemean.integrations.ray.offers import Delivered, Offer
 from sparsemean.integrations.ray.pieces import pieces
 from sparsemean.integrations.ray.ranges import Sharding
+from sparsemean.integrations.ray.round_end import RoundEnd
 from sparsemean.integrations.ray.sequencer import Sequencer
 from sparsemean.integrations.ray.shard import Shard
 from sparsemean.payload import Part, Payload
@@ -108,10 +109,14 @@ def of_a_billion(shards: int, payloads: int = 256) -> str:
             ticket = sequencer.issue(0, 0, told)
             sequencer.note(Delivered(ticket, [(batch + 1) * payloads - 1] * shards))
             assert len(sequencer.settled()) == 1
+    last = 2 * payloads - 1
+    with timed(seconds, "end"):
+        shard.end(RoundEnd(last, "close", shard.summary(last), 10**7))
+    end = seconds.pop("end")
     each = ", ".join(f"{name} {spent / payloads * 1e6:.0f}" for name, spent in seconds.items())
     arrays = shard.usage().arrays
     size = f"{len(written) // payloads} bytes to a shard, which has arrays of {arrays / 1e9:.2f} GB"
-    return f"d = 10⁹, {shards} shards, µs a payload: {each}; {size}"
+    return f"d = 10⁹, {shards} shards, µs a payload: {each}; {size}; {end:.1f} s to end the round"
 
 
 def main() -> None:

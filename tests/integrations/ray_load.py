@@ -40,9 +40,9 @@ def payload(node: str, round: int) -> bytes:
     return sm.Client(RUN, node).encode(vector, round)
 
 
-def served(journal: Path, fronts: int = 2) -> RayServer:
+def served(journal: Path, shards: int = 2) -> RayServer:
     """The server of the load."""
-    return RayServer(RUN, shards=2, journal=journal, fronts=fronts, timeout=120.0)
+    return RayServer(RUN, shards=shards, journal=journal, fronts=2, timeout=120.0)
 
 
 def ended(estimate: sm.Estimate) -> dict[str, Any]:

@@ -285,7 +285,7 @@ def fronts(cluster: Any, folder: Path) -> dict[str, Any]:
     """A front, a shard and the coordinator are killed three times each while payloads come; first what is refused."""
     found: dict[str, Any] = {}
     folder.mkdir()
-    with served(folder / "refused") as server:
+    with served(folder / "refused", shards=1) as server:
         first, second = server.fronts
         taken, again, *rest = list(NODES)
         blobs = {node: payload(node, 0) for node in NODES}
@@ -312,6 +312,43 @@ def fronts(cluster: Any, folder: Path) -> dict[str, Any]:
         return {**found, **judge.end(), "faults": [faults(path) for path in sorted(judge.journal.iterdir())]}
     finally:
         judge.stop()
+
+
+def service(cluster: Any, folder: Path) -> dict[str, Any]:
+    """``sparsemean serve --ray``: two rounds over HTTP, beside those of a Server."""
+    sys.path.insert(0, str(Path(__file__).parent / "http"))
+    try:
+        import uvicorn  # noqa: F401
+        from serving import serving  # type: ignore[import-not-found]
+    except ModuleNotFoundError as missing:
+        return {"missing": missing.name}
+    folder.mkdir()
+    run, names = sm.Run(SCHEMES["rand-k-temporal"], DIM, seed=3), ("a", "b")
+    vectors = np.random.default_rng(5).normal(size=(2, len(names), run.dim))
+    rounds = ["--minimum", 2, "--wanted", 2, "--journal", folder / "journal"]
+    heard: dict[str, list[Any]] = {name: [] for name in names}
+    with serving(folder, run, *rounds, "--ray", cluster.address, "--shards", 2, "--fronts", 1, nodes=names) as served:
+
+        def play(name: str) -> None:
+            node = served.node(name)
+            for round in range(len(vectors)):
+                node.send(vectors[round, names.index(name)], round)
+                heard[name].append(node.mean(round).mean)
+
+        threads = [threading.Thread(target=play, args=(name,)) for name in names]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(120.0)
+        code = served.stop()
+    apart, plain = [], sm.Server(run)
+    for round, given in enumerate(vectors):
+        plain.accept_many(
+            {name: sm.Client(run, name).encode(each, round) for name, each in zip(names, given, strict=True)}
+        )
+        mean = plain.close_round().mean
+        apart += [float(np.abs(heard[name][round] - mean).max()) for name in names]
+    return {"apart": apart, "code": code, "journals": sorted(path.name for path in (folder / "journal").iterdir())}
 
 
 def lost(cluster: Any, folder: Path) -> dict[str, Any]:
@@ -687,7 +724,7 @@ def _host(_: object) -> str:
 
 
 CHECKS: list[Callable[[Any, Path], Any]] = [
-    *(same, killed, coordinator_died, plans_kept, fronts, capped, lost, garbage, example, documented),
+    *(same, killed, coordinator_died, plans_kept, fronts, service, capped, lost, garbage, example, documented),
     host_lost,  # the last one: a host is gone then
 ]
 

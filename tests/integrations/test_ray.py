@@ -130,6 +130,16 @@ def test_nothing_acknowledged_is_lost_when_fronts_shards_and_the_coordinator_are
     assert seen["faults"] == [[], []]
 
 
+def test_the_service_plays_its_rounds_in_the_cluster(found: Found) -> None:
+    seen = check(found, "service")
+    if "missing" in seen:
+        pytest.skip(f"the service needs {seen['missing']}: pip install 'sparsemean[serve]'")
+    assert len(seen["apart"]) == 4
+    assert max(seen["apart"]) < 1e-5  # means come back as float32
+    assert seen["code"] == 0
+    assert seen["journals"] == ["shard-000", "shard-001"]
+
+
 def test_memories_of_twice_the_cap_are_shared_out_and_no_shard_holds_more_than_its_range(found: Found) -> None:
     seen = check(found, "capped")
     nodes, cap = seen["nodes"], seen["cap"]
