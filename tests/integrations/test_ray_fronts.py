@@ -38,6 +38,7 @@ from sparsemean.integrations.ray.round_end import RoundEnd
 from sparsemean.integrations.ray.sequencer import Sequencer
 from sparsemean.integrations.ray.shard import Shard
 from sparsemean.integrations.ray.turns import Turn, Withdrawn
+from sparsemean.integrations.ray.usage import array_bytes
 from sparsemean.server.local import Entry
 from sparsemean.server.submissions import submission_of
 
@@ -125,6 +126,7 @@ def test_batches_that_come_in_any_order_and_twice_are_added_in_the_order_of_tick
             least = min(each.status().sequence for each in twin.shards)
             assert len(entered) == sum(len(columns[0]) for ticket, columns in batches if ticket.after < least)
         assert entered == nodes
+        assert [array_bytes(each._turns) for each in twin.shards] == [0] * 3  # nothing is kept that was added
         assert twin.sequencer.wait(0.0)
         plain, found = twin.close()
         assert plain.nodes == tuple(nodes)

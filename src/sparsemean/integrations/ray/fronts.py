@@ -82,9 +82,10 @@ class Fronts:
                 answers = self._answers(number, asks) if asks.open else {}
             except RayError as gone:
                 if not self._over.is_set():
-                    log.warning("front %d does not answer: %s", number, str(gone).partition("\n")[0])
+                    if life is not None:
+                        log.warning("front %d does not answer: %s", number, str(gone).partition("\n")[0])
                     self._lost(number)
-                    answers = {}
+                    answers, life = {}, None
                     time.sleep(RETRY)
             except Exception:
                 log.exception("what front %d asked cannot be answered", number)
