@@ -187,6 +187,12 @@ def restore(stream: Sequence[int], codes: Array, steps: Array, group: int, level
     _restore(np.uint64(stream[0]), np.uint64(stream[1]), codes, steps, group, levels, out)
 
 
+def quantise(stream: Sequence[int], values: Array, steps: Array, group: int, levels: int, out: Array) -> None:
+    """See ``quantise_numpy``."""
+    values = np.require(values, requirements=("C", "A"))
+    _quantise(np.uint64(stream[0]), np.uint64(stream[1]), values, steps, group, levels, out)
+
+
 def rank_words(sample: Sample, stream: Sequence[int], out: Array) -> None:
     """See ``rank_words_numpy``."""
     _rank_words(tuple(sample), np.uint64(stream[0]), np.uint64(stream[1]), out, _room(sample)[2])
@@ -576,6 +582,27 @@ def _restore(a: Any, b: Any, codes: Array, steps: Array, group: int, levels: int
         if count % 2:
             word = _drawn_word(a, b, start + np.uint64(count // 2))
             here[count - 1] = step * ((some[count - 1] + low) - _dither(word & np.uint64(0xFFFFFFFF)))
+
+
+@_entry
+def _quantise(a: Any, b: Any, values: Array, steps: Array, group: int, levels: int, out: Array) -> None:
+    """As ``_restore``; a sum is above 0, so that to cut off its fraction is to round it down."""
+    half = levels / 2
+    for number in range(steps.size):
+        step, first = steps[number], number * group
+        some, here, count = values[first : first + group], out[first : first + group], min(group, out.size - first)
+        start = np.uint64(first // 2 + 1)
+        if step == 0.0:
+            here[:] = 0
+            continue
+        for pair in range(count // 2):
+            word = _drawn_word(a, b, start + np.uint64(pair))
+            low, high = _dither(word & np.uint64(0xFFFFFFFF)), _dither(word >> np.uint64(32))
+            here[2 * pair] = np.int32(np.float64(some[2 * pair]) / step + half + low)
+            here[2 * pair + 1] = np.int32(np.float64(some[2 * pair + 1]) / step + half + high)
+        if count % 2:
+            low = _dither(_drawn_word(a, b, start + np.uint64(count // 2)) & np.uint64(0xFFFFFFFF))
+            here[count - 1] = np.int32(np.float64(some[count - 1]) / step + half + low)
 
 
 @_entry

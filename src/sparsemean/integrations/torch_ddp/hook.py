@@ -7,6 +7,7 @@ from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_
 
 from sparsemean.integrations.torch_ddp.agreement import all_gather as _all_gather
 from sparsemean.integrations.torch_ddp.state import State
+from sparsemean.kernels.parallel_map import at_most
 
 
 def hook(state: State, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:  # type: ignore[name-defined]
@@ -23,7 +24,8 @@ def hook(state: State, bucket: dist.GradBucket) -> torch.futures.Future[torch.Te
         return allreduce_hook(state.process_group, bucket)  # type: ignore[arg-type]  # None is the default group
     gradients = [gradient.view(-1) for gradient in bucket.gradients()]
     exchanges = [state.exchange(parameter) for parameter in bucket.parameters()]
-    parts = [exchange.sent(mine, state.rank, step) for exchange, mine in zip(exchanges, gradients, strict=True)]
+    with at_most(torch.get_num_threads()):
+        parts = [exchange.sent(mine, state.rank, step) for exchange, mine in zip(exchanges, gradients, strict=True)]
     sent = torch.cat(parts)
     state.count(sent.nbytes, whole.nbytes, last)
     if state.reduces:
@@ -36,8 +38,9 @@ def hook(state: State, bucket: dist.GradBucket) -> torch.futures.Future[torch.Te
     def decode(done: torch.futures.Future[list[Tensor]]) -> Tensor:
         done.value()  # raises what went wrong
         pieces = torch.split(received, [part.numel() for part in parts], dim=-1)
-        for exchange, mine, piece in zip(exchanges, gradients, pieces, strict=True):
-            mine.copy_(exchange.mean(piece, step))
+        with at_most(torch.get_num_threads()):
+            for exchange, mine, piece in zip(exchanges, gradients, pieces, strict=True):
+                exchange.write_mean(piece, step, mine)
         return whole
 
     averaged: torch.futures.Future[Tensor] = work.get_future().then(decode)

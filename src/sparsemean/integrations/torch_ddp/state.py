@@ -19,6 +19,7 @@ from sparsemean.integrations.torch_ddp.exchange import (
     ReducedSample,
     ReducedWhole,
 )
+from sparsemean.integrations.torch_ddp.host import HostPayloads, serves
 from sparsemean.integrations.torch_ddp.kinds import tensor_values
 
 SMALL = 1024  # entries below which a tensor (a bias, a norm) is not worth compressing
@@ -109,8 +110,11 @@ class State:
             summed_in = tensor_values(self.scheme.values).dtype
             return ReducedWhole(self.ranks, summed_in) if self.reduces else GatheredWhole(parameter.dtype)
         run = self._run(name, parameter.numel())
-        kind = ReducedSample if self.reduces else GatheredPayloads
-        return kind(run, self.ranks, parameter.device)
+        if self.reduces:
+            return ReducedSample(run, self.ranks, parameter.device)
+        if parameter.device.type == "cpu" and serves(run):
+            return HostPayloads(run, self.ranks)
+        return GatheredPayloads(run, self.ranks, parameter.device)
 
     def _run(self, name: str, size: int) -> Run:
         seed = hashlib.blake2b(f"{self.seed} {name}".encode(), digest_size=8).digest()
@@ -208,14 +212,15 @@ class State:
             )
         mine = {name: each.state for name, each in self._exchanges.items() if each.state}
         shapes, found = _shapes(mine), _shapes(saved["tensors"])
+        of_cpus = {key for key in shapes.keys() ^ found.keys() if key[1] == "sums"}  # made anew, or not needed
+        shapes, found = ({key: of[key] for key in of.keys() - of_cpus} for of in (shapes, found))
         if shapes != found:
             wrong = sorted(str(key) for key in shapes.items() ^ found.items())
             raise InvalidInput(
                 f"the checkpoint is of another model or number of ranks ({wrong[0]}); restore it there, or start afresh"
             )
-        for name, state in mine.items():
-            for key, tensor in state.items():
-                tensor.copy_(saved["tensors"][name][key])
+        for name in mine:
+            self._exchanges[name].restore(saved["tensors"][name])
         self.step, self.total_bytes = int(saved["step"]), int(saved["total_bytes"])
         self.agreed = False
 
