@@ -22,7 +22,8 @@ def test_both_leave_the_same_codes_and_values_come_back_within_half_a_step(
     count: int, levels: int, double: bool, seed: int
 ) -> None:
     rng = np.random.default_rng(seed)
-    values = rng.standard_normal(count).astype(np.float64 if double else np.float32)
+    drawn = rng.standard_normal(count)
+    values = drawn if double else drawn.astype(np.float32)
     values[count // 3 : count // 3 + 300] = 0.0
     largest = np.maximum.reduceat(np.abs(values), np.arange(0, count, 256)) if count else np.empty(0)
     steps, stream = 2.0 * largest.astype(np.float64) / (levels - 1), rng.integers(0, 2**64, 2, np.uint64).tolist()

@@ -1,13 +1,13 @@
 """The numba twin of ``one_pass``; only ``kernels.twin`` imports this file, at the first call."""
 
-# As in ``compiled``, whose comments say why: tile by tile over all nodes, arrays by their addresses, parts of _PART tiles
-# whose sums are added in order, so that no bit depends on the number of threads. All that a tile needs - the coordinates
-# of every node, sums, counts, the average of what was heard - stays in the cache until its mean is written and its rows
-# have learnt; nothing as long as a vector is allocated.
+# As in ``compiled``, whose comments say why: tile by tile over all nodes, arrays by their addresses, and in parts of
+# tiles whose sums are added in order, so that no bit depends on the number of threads. All that a tile needs (the
+# coordinates of every node, sums, counts, the average of what was heard) stays in the cache until its mean is written
+# and its rows have learnt; nothing as long as a vector is allocated.
 #
-# The bits are those that ``fold``, ``power_sums``, ``fit_sums`` and ``carry`` leave of the same payloads. Therefore their
-# own inner functions are called, and _PART tiles are one piece of ``power_sums``. numba's cache on disk would not see
-# them change: whoever changes a result of theirs saves this file, too.
+# The bits are those that ``fold``, ``power_sums``, ``fit_sums`` and ``carry`` leave of the same payloads. Therefore
+# their own inner functions are called, and a part is one piece of ``power_sums``. numba's cache on disk does not see
+# when they change: whoever changes what they do saves this file, too.
 
 from __future__ import annotations
 

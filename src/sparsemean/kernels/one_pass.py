@@ -1,7 +1,7 @@
-"""A round whose payloads are all there, in one pass over the tiles: sums, mean and memory of a tile while it is cached.
+"""A round whose payloads are all there, in one pass over the tiles: sums, mean and memory of each while it is cached.
 
-What a server does with ``fold``, ``power_sums``, ``reweigh``, ``fit_sums``, ``carry`` and ``put``, one after another over
-whole vectors, for nodes that all come in every round with weight 1, and to the bit.
+What a server does with ``fold``, ``power_sums``, ``reweigh``, ``fit_sums``, ``carry`` and ``put``, one after another
+over whole vectors, for nodes that all come in every round with weight 1, and to the bit.
 """
 
 from __future__ import annotations
@@ -73,7 +73,8 @@ class Remembered(NamedTuple):
     def common(self) -> Doubles:
         """c, the average of B over the nodes heard; 0 where nobody was."""
         number = self.heard.sum(axis=0, dtype=np.float64)
-        return np.divide(self.sums, number, out=np.zeros_like(self.sums), where=number > 0)
+        average: Doubles = np.divide(self.sums, number, out=np.zeros_like(self.sums), where=number > 0)
+        return average
 
 
 class Powers(NamedTuple):
@@ -185,9 +186,7 @@ def one_pass_numpy(
     return found
 
 
-def _mean(
-    gains: Doubles, zero: float, sums: Doubles, counts: Counts, memory: Remembered | None, n: int
-) -> Doubles:
+def _mean(gains: Doubles, zero: float, sums: Doubles, counts: Counts, memory: Remembered | None, n: int) -> Doubles:
     mean = np.empty(sums.size)
     reweigh_numpy(gains, counts, sums, mean, True)
     if np.signbit(zero):
@@ -198,7 +197,8 @@ def _mean(
         return mean + 1.0 / n * memory.sums
     a, g, u = memory.factors
     heard = 1.0 / n * memory.heard.sum(axis=0, dtype=np.float64)
-    return mean + ((heard * (a - g - u) + u) * memory.common + 1.0 / n * memory.sums * g)
+    expected: Doubles = (heard * (a - g - u) + u) * memory.common + 1.0 / n * memory.sums * g
+    return mean + expected
 
 
 def _learn(sent: Sent, memory: Remembered) -> None:

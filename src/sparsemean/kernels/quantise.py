@@ -22,13 +22,11 @@ def quantised(values: Doubles, steps: Doubles, levels: int, dither: Doubles) -> 
     >>> quantised(np.array([-1.0, 0.0, 1.0]), np.full(3, 2.0), 2, np.array([-0.25, 0.25, 0.25]))
     array([0, 1, 1], dtype=uint8)
     """
-    codes: Codes = np.floor(values / steps + levels / 2 + dither).astype(np.uint8 if levels <= 256 else np.uint16)
-    return codes
+    codes = np.floor(values / steps + levels / 2 + dither)
+    return codes.astype(np.uint8) if levels <= 256 else codes.astype(np.uint16)
 
 
-def quantise_numpy(
-    stream: Sequence[int], values: Floats, steps: Doubles, group: int, levels: int, out: Codes
-) -> None:
+def quantise_numpy(stream: Sequence[int], values: Floats, steps: Doubles, group: int, levels: int, out: Codes) -> None:
     """Write the codes of ``values`` to ``out``, with D = U − ½.
 
     Parameters

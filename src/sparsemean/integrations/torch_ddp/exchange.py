@@ -143,7 +143,7 @@ class ReducedSample(Exchange):
 
 
 class GatheredPayloads(Exchange):
-    """All-gather of the ranks' payloads, decoded by torch operations on any device, as ``sparsemean.Server`` does it."""
+    """All-gather of the ranks' payloads, decoded as ``sparsemean.Server`` does: torch operations, on any device."""
 
     run: Run
 

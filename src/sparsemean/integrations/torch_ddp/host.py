@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import torch
@@ -48,7 +49,7 @@ def serves(run: Run) -> bool:
 
 
 class HostPayloads(Exchange):
-    """All-gather of the ranks' payloads, packed as ``sparsemean.Client`` does and decoded as ``Server`` does, to the bit.
+    """All-gather of the ranks' payloads, packed as ``Client`` does it and decoded as ``Server`` does, to the bit.
 
     One pass over the tensor folds the payloads, decodes them, and lets the memory learn. The state has the names of
     ``GatheredPayloads``, and beside them ``sums``, the running sum of the rows of a memory.
@@ -214,9 +215,11 @@ class HostDecoder:
             return
         assert self.law is not None
         before, factor = self.state["likeness"].item(), np.array([self.law.pair_factor])
-        wide = Moments(*(np.array([each]) for each in vars(moments).values()))
-        scaled = Moments(wide.s2, wide.q, *(self._scale * each for each in (wide.p4, wide.sp3, wide.q2, wide.qs2)), wide.noise)
-        energy = self.law.share * wide.q
+        s2, q, noise = (np.array([each]) for each in (moments.s2, moments.q, moments.noise))
+        p4, sp3, q2, qs2 = (
+            self._scale * np.array([each]) for each in (moments.p4, moments.sp3, moments.q2, moments.qs2)
+        )
+        scaled, energy = Moments(s2, q, p4, sp3, q2, qs2, noise), self.law.share * q
         with np.errstate(over="ignore", invalid="ignore"):
             shown = shrunk_correlation(scaled, energy, np.array([float(self.n)]), self.law.share, pair_factor=factor)
         known = most > 1 and self.law.pair_factor > 0.0
@@ -293,7 +296,8 @@ class Seen:
         law = decoder.law
         if law is None:
             return None
-        energies = Moments(*(torch.tensor(each, dtype=torch.float64) for each in vars(self._moments).values()))
+        sums: list[Any] = [torch.tensor(each, dtype=torch.float64) for each in vars(self._moments).values()]
+        energies = Moments(*sums)
         own, cross = theory.error_coefficients(self._T, law.n, law.share, slots=law.slots)
         return quality(energies, law.n, own, cross, law.share, law.pair_factor)
 

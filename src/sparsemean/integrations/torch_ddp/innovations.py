@@ -98,10 +98,10 @@ class Innovations:
 
 
 def quality(energies: Moments, n: int, own: Any, cross: Any, share: float, pair_factor: float = 1.0) -> Tensor:
-    """(error, R1, R2): the estimated error of the mean, the energy of the innovations and their correlation.
+    """(error, R1, R2): the estimated error of the mean, the innovations' energy and their correlation.
 
-    The error is (A1 R1 + A2 R2 + (A1 + 1) p · noise)/n² (``theory.estimated_error`` with equal weights). Where two ranks
-    never send the same coordinate, κ = 0, R2 counts as 0 and the error is ``theory.error_bound``.
+    The error is (A1 R1 + A2 R2 + (A1 + 1) p · noise)/n² (``theory.estimated_error`` with equal weights). Where no two
+    ranks send the same coordinate, κ = 0, R2 counts as 0 and the error is ``theory.error_bound``.
 
     Parameters
     ----------

@@ -1,12 +1,12 @@
 """One rank of the benchmark of the DDP hook, a process of its own: ddp_rank FOLDER SETTINGS RANK."""
 
 import json
-import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import torch.distributed as dist
@@ -18,7 +18,8 @@ from torch.nn.parallel import DistributedDataParallel
 from sparsemean.integrations.torch_ddp import State, hook
 from sparsemean.lab.bench.ddp import DENSE, FP16, POWER, SCHEMES
 
-LAYERS, BATCH, WARM_UP = 4, 32, 3
+LAYERS, BATCH, WARM_UP = 4, 32, 1
+"""Layers, rows a step and rank, and dense steps before compression; as many compressed ones are not timed."""
 PLENTY = 1 << 20  # megabytes: one bucket
 Hook = Callable[[Any, Any], Any]
 
@@ -52,86 +53,96 @@ def main() -> None:
     ranks, names = settings["ranks"], settings["methods"]
     torch.set_num_threads(1)
     dist.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=ranks)
-    parameters = settings["parameters"]
-    many = DistributedDataParallel(network(parameters))
-    hooks: dict[str, tuple[Any, Hook]] = {}
-    for name in names:
-        if name in SCHEMES:
-            hooks[name] = State(SCHEMES[name], many, start_iter=1), hook
-    plain = {DENSE: (None, allreduce_hook), FP16: (None, fp16_compress_hook)}
-    switches = {name: Switch(many, {**plain, **hooks}) for name in (DENSE,)}
-    of_name = dict.fromkeys([*plain, *hooks], switches[DENSE])
-    models = dict.fromkeys(of_name, many)
+    model = DistributedDataParallel(network(settings["parameters"]))
+    states = {name: State(SCHEMES[name], model, start_iter=WARM_UP) for name in names if name in SCHEMES}
+    hooks = {DENSE: (None, allreduce_hook), FP16: (None, fp16_compress_hook)}
+    switch = Switch(model, {**hooks, **{name: (state, hook) for name, state in states.items()}})
+    played = dict.fromkeys(names, (model, switch))
     if POWER in names:  # it chains collectives, which with several buckets gloo does not bear
-        one = DistributedDataParallel(network(parameters), bucket_cap_mb=PLENTY)
+        one_bucket = DistributedDataParallel(network(settings["parameters"]), bucket_cap_mb=PLENTY)
         state = PowerSGDState(None, 4, start_powerSGD_iter=2, min_compression_rate=1)
-        of_name[POWER], models[POWER] = Switch(one, {POWER: (state, powerSGD_hook)}), one
+        played[POWER] = one_bucket, Switch(one_bucket, {POWER: (state, powerSGD_hook)})
     found: dict[str, Any] = {name: {"seconds": [], "processor": [], "peak": None} for name in names}
-    data = torch.randn(BATCH, next(many.parameters()).shape[1], generator=torch.Generator().manual_seed(rank))
-    for number in range(WARM_UP + settings["repeats"]):
+    width = next(model.parameters()).shape[1]
+    data = torch.randn(BATCH, width, generator=torch.Generator().manual_seed(rank))
+    for number in range(2 * WARM_UP + settings["repeats"]):
         for name in names:
-            of_name[name].now = name
-            seconds, processor, peak, seen = step(models[name], data)
-            if number >= WARM_UP:
-                found[name]["seconds"].append(seconds)
-                found[name]["processor"].append(processor)
-                found[name]["peak"] = None if peak is None else max(found[name]["peak"] or 0, peak)
-            reduced, gathered = seen
-            found[name]["bytes"] = reduced + gathered
-            found[name]["moved"] = round(2 * (ranks - 1) / ranks * reduced + (ranks - 1) * gathered)
-    size = sum(parameter.numel() for parameter in many.parameters())
+            trained, its_switch = played[name]
+            its_switch.now = name
+            took = stepped(trained, data)
+            if number >= 2 * WARM_UP:
+                note(found[name], took, states.get(name), ranks)
+    size = sum(parameter.numel() for parameter in model.parameters())
     Path(folder, f"{rank}.json").write_text(json.dumps({"parameters": size, "methods": found}), encoding="utf-8")
     dist.barrier()
     dist.destroy_process_group()
 
 
-def step(model: nn.Module, data: torch.Tensor) -> tuple[float, float, int | None, tuple[int, int]]:
-    """Seconds of one backward pass, processor time, rise of the memory, and bytes handed to either collective."""
+class Took(NamedTuple):
+    """What a backward pass took: seconds, processor time, rise of the memory, and bytes handed to all-reduces."""
+
+    seconds: float
+    processor: float
+    peak: int | None
+    reduced: int
+
+
+def note(found: dict[str, Any], took: Took, state: State | None, ranks: int) -> None:
+    """Add a step to what was found of a method."""
+    found["seconds"].append(took.seconds)
+    found["processor"].append(took.processor)
+    found["peak"] = None if took.peak is None else max(found["peak"] or 0, took.peak)
+    gathered = 0 if state is None or state.reduces else state.bytes
+    found["bytes"] = took.reduced + gathered
+    found["moved"] = round(2 * (ranks - 1) / ranks * took.reduced + (ranks - 1) * gathered)
+
+
+def stepped(model: nn.Module, data: torch.Tensor) -> Took:
+    """Take one step, and measure its backward pass."""
     model.zero_grad()
     loss = model(data).square().mean()
-    with Counted() as counted:
-        dist.barrier()
+    dist.barrier()
+    with counted_all_reduces() as seen:
         before = resident(anew=True)
         start, used = time.perf_counter(), time.process_time()
-        loss.backward()
+        torch.autograd.backward(loss)
         seconds, processor = time.perf_counter() - start, time.process_time() - used
-    peak = None if before is None else resident()[1] - before[0]  # type: ignore[index]
-    return seconds, processor, peak, (counted.reduced, counted.gathered)
+        after = resident()
+    peak = None if before is None or after is None else max(0, after.most - before.now)
+    return Took(seconds, processor, peak, sum(seen))
 
 
-class Counted:
-    """The bytes handed to collectives by hooks that call them by their names in ``torch.distributed``, or ours."""
+@contextmanager
+def counted_all_reduces() -> Iterator[list[int]]:
+    """The bytes of every tensor handed to an all-reduce, which PyTorch's own hooks do not count."""
+    seen: list[int] = []
+    reduce = dist.all_reduce
 
-    def __enter__(self) -> "Counted":
-        from sparsemean.integrations.torch_ddp import hook as _  # noqa: F401
+    def counting(given: torch.Tensor, *positional: Any, **named: Any) -> Any:
+        seen.append(given.nbytes)
+        return reduce(given, *positional, **named)
 
-        module: Any = sys.modules["sparsemean.integrations.torch_ddp.hook"]
-        self.reduced = self.gathered = 0
-        self._module, self._reduce, self._gather = module, dist.all_reduce, module._all_gather
-
-        def reduce(given: torch.Tensor, *positional: Any, **named: Any) -> Any:
-            self.reduced += given.nbytes
-            return self._reduce(given, *positional, **named)
-
-        def gather(received: torch.Tensor, given: torch.Tensor, *positional: Any, **named: Any) -> Any:
-            self.gathered += given.nbytes
-            return self._gather(received, given, *positional, **named)
-
-        dist.all_reduce, module._all_gather = reduce, gather
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        dist.all_reduce, self._module._all_gather = self._reduce, self._gather
+    dist.all_reduce = counting  # type: ignore[assignment]
+    try:
+        yield seen
+    finally:
+        dist.all_reduce = reduce
 
 
-def resident(anew: bool = False) -> tuple[int, int] | None:
-    """Bytes of memory that are in use, and the most that were since it was asked ``anew``; None where nobody tells."""
+class Resident(NamedTuple):
+    """Bytes of memory in use, and the most that were since somebody asked anew."""
+
+    now: int
+    most: int
+
+
+def resident(anew: bool = False) -> Resident | None:
+    """Of this process, the most from now on if ``anew``; None where the system does not tell."""
     try:
         if anew:
             Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
         fields = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
-        now, most = (int(fields[name].split()[0]) * 1024 for name in ("VmRSS", "VmHWM"))
-        return now, most
+        return Resident(*(int(fields[name].split()[0]) * 1024 for name in ("VmRSS", "VmHWM")))
     except (OSError, KeyError, ValueError):
         return None
 
