@@ -217,9 +217,6 @@ def _learn(sent: Sent, memory: Remembered) -> None:
         memory.sums[lost] += row[lost]
 
 
-one_pass = twin(
-    one_pass_numpy,
-    "one_pass",
-    PASS,
-    values=lambda sent, *_, **__: sum(values.size for values in sent.values),
-)
+# However few the values: sums over coordinates are added in another order by either, and nodes that decode for
+# themselves must all have the same bits, whatever else their processes have loaded.
+one_pass = twin(one_pass_numpy, "one_pass", PASS)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-import importlib
+import importlib.util
 import sys
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar, cast
@@ -66,6 +66,14 @@ def chosen(numpy: Callable[P, R], name: str, module: str = DRAWING) -> Callable[
     if module == ROTATION:
         return cast(Callable[P, R], getattr(importlib.import_module("sparsemean.kernels.compiled_eden"), name))
     return cast(Callable[P, R], getattr(importlib.import_module("sparsemean.kernels.compiled_arrays"), name))
+
+
+def numba_installed() -> bool:
+    """Whether pairs call their compiled functions; nothing is imported for that."""
+    try:
+        return importlib.util.find_spec("numba") is not None
+    except ValueError:  # as tests make it appear
+        return False
 
 
 def worth_loading(count: int) -> bool:

@@ -78,7 +78,10 @@ def check_model(model: nn.Module) -> DistributedDataParallel:
     if sharded:
         raise InvalidInput(
             "the model is sharded by FSDP (FullyShardedDataParallel or fully_shard), whose ranks each keep a part of a "
-            "gradient, while the hook averages whole ones; use DistributedDataParallel(net), or FSDP without the hook"
+            "gradient, while the hook averages whole ones; where the net fits on every rank use "
+            "DistributedDataParallel(net), else FSDP without the hook and with gradients of 16 bits: "
+            "mixed_precision=MixedPrecision(reduce_dtype=torch.bfloat16), or with fully_shard "
+            "mp_policy=MixedPrecisionPolicy(reduce_dtype=torch.bfloat16)"
         )
     if not isinstance(model, DistributedDataParallel):
         raise InvalidInput(

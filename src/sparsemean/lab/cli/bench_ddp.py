@@ -8,7 +8,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.markup import escape
 
-from sparsemean.lab.bench.ddp import DdpRow, ddp_record
+from sparsemean.lab.bench.ddp import DdpRecord, DdpRow, ddp_record
 from sparsemean.lab.bench.machine import BUSY
 from sparsemean.lab.cli.output import plain, print_json, print_table
 from sparsemean.lab.numbers import terminal_number
@@ -25,6 +25,13 @@ def bench_ddp(parameters: int, repeats: int, out: Path | None, as_json: bool) ->
     if as_json:
         print_json(record.to_json())
         return
+    show(record)
+    if out is not None:
+        _say(f"Written: {out.resolve()}")
+
+
+def show(record: DdpRecord) -> None:
+    """The machine, a row a method, and what the columns mean."""
     here, dense = record.machine, record.rows[0]
     _say(f"{here['processor']}, {here['cores']} cores, Python {here['python']}, torch {here['torch']}")
     _say(f"{record.ranks} processes with one thread each, gloo on loopback, {record.parameters:,} parameters")
@@ -37,8 +44,6 @@ def bench_ddp(parameters: int, repeats: int, out: Path | None, as_json: bool) ->
     if record.others > BUSY:
         cores = record.machine["cores"]
         _say(f"Something else ran meanwhile, on {record.others:.2g} of {cores} cores: read the times with care.")
-    if out is not None:
-        _say(f"Written: {out.resolve()}")
 
 
 def _cells(row: DdpRow, dense: DdpRow) -> tuple[str, ...]:
