@@ -268,10 +268,12 @@ def _sample(drawn: Any, first: int, last: int, out: Array, room: Any) -> None:
 @_entry
 def _gather(drawn: Any, tiles: int, address: int, like: Array, out: Array, room: Any) -> None:
     """The values of one vector at the coordinates of its sample."""
-    prepared, chosen = _prepared(drawn), room[0]
+    prepared, chosen, sink = _prepared(drawn), room[0], np.empty(1)
     for tile in range(tiles):
         at, count = _draw(prepared, tile, room)
-        here, vector = out[at : at + count], _view(address, like, tile * prepared.size, prepared.size)
+        start = tile * prepared.size
+        here, vector = out[at : at + count], _view(address, like, start, min(prepared.size, prepared.dim - start))
+        sink[0] = _touch(vector, count)
         for t in range(count):
             here[t] = vector[chosen[t]]
 
