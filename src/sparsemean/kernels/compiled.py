@@ -534,21 +534,9 @@ def _fit_sums(
             last_sent = _view(rows[0][i], rows[1], start, end - start if rows[0][i] else 0)
             heard = _view(heards[i], _BYTE, start, end - start if heards[i] else 0)
             sink[0] = _touch(last_sent, count) + _touch(heard, count)
-            if alone >= 0:  # seven sums in registers, added once for the tile
-                weight = weights[i, alone]
-                ff, fr, rr, xf, xr, cc, xc = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
-                for t in range(count):
-                    j = chosen[t]
-                    h, b = (np.float64(heard[j]), np.float64(last_sent[j])) if heard.size else (0.0, 0.0)
-                    x, c, r = _fitted(weight, sent[t], common[j], b, h, rounding)
-                    ff += h * c * c
-                    fr += c * r
-                    rr += r * r
-                    xf += h * x * c
-                    xr += x * r
-                    cc += (1.0 - h) * c * c
-                    xc += (1.0 - h) * x * c
-                for feature, total in enumerate((ff, fr, rr, xf, xr, cc, xc)):
+            if alone >= 0:
+                totals = _fit(weights[i, alone], chosen, count, sent, common, last_sent, heard, rounding)
+                for feature, total in enumerate(totals):
                     found[feature, alone] += total
             else:
                 for t in range(count):
@@ -559,6 +547,26 @@ def _fit_sums(
                     products = h * c * c, c * r, r * r, h * x * c, x * r, (1.0 - h) * c * c, (1.0 - h) * x * c
                     for feature, product in enumerate(products):
                         found[feature, own] += product
+
+
+@_inner
+def _fit(
+    weight: float, chosen: Array, count: int, sent: Array, common: Array, last: Array, heard: Array, rounding: float
+) -> tuple[float, float, float, float, float, float, float]:
+    """The seven sums of a tile within one block, in registers meanwhile; an empty ``heard`` is 0."""
+    ff, fr, rr, xf, xr, cc, xc = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    for t in range(count):
+        j = chosen[t]
+        h, b = (np.float64(heard[j]), np.float64(last[j])) if heard.size else (0.0, 0.0)
+        x, c, r = _fitted(weight, sent[t], common[j], b, h, rounding)
+        ff += h * c * c
+        fr += c * r
+        rr += r * r
+        xf += h * x * c
+        xr += x * r
+        cc += (1.0 - h) * c * c
+        xc += (1.0 - h) * x * c
+    return ff, fr, rr, xf, xr, cc, xc
 
 
 @_inner

@@ -25,7 +25,7 @@ from sparsemean.kernels.compiled import (
     _aligned,
     _draw,
     _drawn,
-    _fitted,
+    _fit,
     _keyed,
     _mix,
     _room,
@@ -61,7 +61,10 @@ def one_pass(
     tiles, part_tiles = drawn.tiles, max(1, _PIECE // drawn.size)
     kept = _no_memory(n, values[1]) if memory is None else _of_memory(memory, dim)
     begin = np.empty(0, np.int64) if powers is None else powers.begin
-    target = np.empty(0) if out is None else out
+    # One of single precision and one of double, of which one or both are empty: so that there is one type to compile.
+    target = tuple(
+        out if out is not None and out.dtype == kind else np.empty(0, kind) for kind in (np.float32, np.float64)
+    )
 
     def part(first: int) -> tuple[Array, Array, Array, Array]:
         last = min(first + part_tiles, tiles)
@@ -92,7 +95,7 @@ def _of_memory(memory: Remembered, dim: int) -> Any:
 
 @_entry
 def _one_pass(
-    drawn: Any, values: Any, memory: Any, how: Any, out: Array, found: Any, first: int, last: int, rooms: Any
+    drawn: Any, values: Any, memory: Any, how: Any, outs: Any, found: Any, first: int, last: int, rooms: Any
 ) -> None:
     """The tiles [first, last): power sums of this part go to ``found``; without ``out`` nothing else is done."""
     seeds, (dim, k, size, slots, hand) = drawn
@@ -104,6 +107,7 @@ def _one_pass(
     energy, fourths = own[0], own[1]
     sums, counts, squares, cubes = np.empty(size), np.empty(size, np.int32), np.empty(size), np.empty(size)
     nothing, mixture, common, number = np.empty(0), np.empty(size), np.empty(size), np.empty(size)
+    expected, (single, double) = np.empty(size), outs
     block, sink, taken = np.zeros(1, np.int64), np.empty(1), np.zeros((n, 2), np.int64)
     a, g, u, rounding = factors[0], factors[1], factors[2], factors[3]
     mixed = np.empty((3, 1))
@@ -140,7 +144,8 @@ def _one_pass(
                     heard = _view(heards[i], _BYTE, start, m)
                     _mix(mixture, chosen, count, common, heard, known, mixed, block, 0)
                     square, fourth = _add(here, moments, begin >= 0, chosen, count, sent, mixture, 1.0, scale)
-                    _fit(fits, chosen, count, sent, common, known, heard, rounding)
+                    for feature, total in enumerate(_fit(1.0, chosen, count, sent, common, known, heard, rounding)):
+                        fits[feature] += total
                 else:
                     square, fourth = _add(here, moments, begin >= 0, chosen, count, sent, known, 1.0, scale)
             energy[i] += square
@@ -155,21 +160,32 @@ def _one_pass(
                     sp3 += s * cubes[j]
                     q2 += q * q
                     qs2 += q * s * s
-        if out.size:
-            target = out[start : start + m]
+        if single.size or double.size:
             if hybrid:
                 for j in range(m):
-                    expected = (inverse * number[j] * mixed[1, 0] + u) * common[j] + inverse * before[j] * g
-                    target[j] = (zero + gains[counts[j]] * sums[j]) + expected
+                    expected[j] = (inverse * number[j] * mixed[1, 0] + u) * common[j] + inverse * before[j] * g
             elif all_sums.size:
                 for j in range(m):
-                    target[j] = (zero + gains[counts[j]] * sums[j]) + inverse * before[j]
+                    expected[j] = inverse * before[j]
+            remembered = expected[: m if all_sums.size else 0]
+            if single.size:
+                _write(single[start : start + m], gains, counts, sums, zero, remembered)
             else:
-                for j in range(m):
-                    target[j] = zero + gains[counts[j]] * sums[j]
+                _write(double[start : start + m], gains, counts, sums, zero, remembered)
             if all_sums.size:
                 _learn(before, rows, heards, values, taken, all_chosen, start, m, squares)
     powers[0], powers[1], powers[2], powers[3] = s2, sp3, q2, qs2
+
+
+@_inner
+def _write(out: Array, gains: Array, counts: Array, sums: Array, zero: float, expected: Array) -> None:
+    """The mean of a tile: what is expected, if anything is, and the decoded sums."""
+    if expected.size:
+        for j in range(out.size):
+            out[j] = (zero + gains[counts[j]] * sums[j]) + expected[j]
+    else:
+        for j in range(out.size):
+            out[j] = zero + gains[counts[j]] * sums[j]
 
 
 @_inner
@@ -182,27 +198,6 @@ def _average(sums: Array, heards: Array, start: int, number: Array, common: Arra
             number[j] += heard[j]
     for j in range(sums.size):
         common[j] = sums[j] / number[j] if number[j] > 0.0 else 0.0
-
-
-@_inner
-def _fit(
-    fits: Array, chosen: Array, count: int, sent: Array, common: Array, last: Array, heard: Array, rounding: float
-) -> None:
-    """As in ``compiled._fit_sums``: seven sums in registers, added once for the tile."""
-    ff, fr, rr, xf, xr, cc, xc = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
-    for t in range(count):
-        j = chosen[t]
-        h = np.float64(heard[j])
-        x, c, r = _fitted(1.0, sent[t], common[j], np.float64(last[j]), h, rounding)
-        ff += h * c * c
-        fr += c * r
-        rr += r * r
-        xf += h * x * c
-        xr += x * r
-        cc += (1.0 - h) * c * c
-        xc += (1.0 - h) * x * c
-    for feature, total in enumerate((ff, fr, rr, xf, xr, cc, xc)):
-        fits[feature] += total
 
 
 @_inner
