@@ -126,8 +126,9 @@ def compared(pictures: Pictures, course: Course, others: Sequence[int]) -> list[
         Ours("rand-k, spatial, int8", named_at("rand-k-spatial-avg", int8, "int8")),
         Ours("rand-k, hybrid, int8", named_at("rand-k-hybrid", int8, "int8")),
         Ours("rand-k, spatial, int4", named_at("rand-k-spatial-avg", int4_, "int4")),
-        Ours("rand-k, balanced, int4", named_at("rand-k-balanced", int4_, "int4")),
     )
+    if others:
+        ours += (Ours("rand-k, balanced, int4", named_at("rand-k-balanced", int4_, "int4")),)
     return outcomes + [repeated(method, pictures, course) for method in ours]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import subprocess
 import sys
@@ -16,6 +15,7 @@ from typing import Any
 
 from sparsemean.encoders import RandK
 from sparsemean.errors import InvalidInput
+from sparsemean.lab.bench.link import even_bits
 from sparsemean.lab.bench.machine import Machine, Others, machine
 from sparsemean.lab.bench.timing import Timing
 from sparsemean.lab.optional_modules import require
@@ -140,24 +140,13 @@ def _rows(methods: Sequence[str], found: list[dict[str, Any]]) -> Iterator[DdpRo
             ranks[0]["moved"],
             max(peaks) if peaks else None,
             seconds[name].median / dense,
-            even_bits(seconds[name].median - dense, moved - ranks[0]["moved"]),
+            even_bits(seconds[name].median, dense, ranks[0]["moved"], moved),
         )
 
 
 def _slower(ranks: Iterator[list[float]]) -> list[float]:
     """Step by step what the slower rank took."""
     return [max(each) for each in zip(*ranks, strict=True)]
-
-
-def even_bits(lost: float, gained: int) -> float:
-    """Bits a second at which ``gained`` bytes take as long as the seconds ``lost``; 0 for none, infinite for any.
-
-    >>> even_bits(2.0, 1000), even_bits(-1.0, 1000), even_bits(2.0, 0)
-    (4000.0, inf, 0.0)
-    """
-    if gained <= 0:
-        return 0.0
-    return 8.0 * gained / lost if lost > 0 else math.inf
 
 
 def _played(ranks: int, settings: dict[str, Any]) -> list[dict[str, Any]]:
