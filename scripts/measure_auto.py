@@ -26,7 +26,10 @@ from sparsemean._types import Doubles, Floats
 from sparsemean.lab import datasets
 from sparsemean.lab.byte_budget import finest_eden
 from sparsemean.lab.datasets import Images, Stream, splits
-from sparsemean.lab.tasks import KMeans, LogisticRegression, PowerIteration, StreamTask, Task
+from sparsemean.lab.experiments.catalogue import FULL
+from sparsemean.lab.experiments.catalogue.learning import logistic_setting
+from sparsemean.lab.experiments.prepare import task_of
+from sparsemean.lab.tasks import KMeans, LogisticRegression, PowerIteration, StreamTask, Task, new_vectors
 from sparsemean.lab.trace import play
 
 NAMES: tuple[FixedScheme, ...] = ("rand-k-balanced", "rand-k-balanced-hybrid", "rand-k-epochs-hybrid")
@@ -40,8 +43,7 @@ Figures = dict[str, tuple[float, float, float]]
 
 def alike(correlation: float, dim: int, rounds: int, rng: np.random.Generator) -> Made:
     """New vectors in every round, of ten nodes that have so much in common."""
-    common, own = rng.normal(size=(rounds, 1, dim)), rng.normal(size=(rounds, 10, dim))
-    return StreamTask((np.sqrt(correlation) * common + np.sqrt(1 - correlation) * own).astype(np.float32)), rounds
+    return StreamTask(new_vectors(10, dim, rounds, correlation, rng).astype(np.float32)), rounds
 
 
 def drifting(change: float, common: float, rounds: int, rng: np.random.Generator, jump: int = 0) -> Made:
@@ -98,6 +100,10 @@ def tasks(data: Path | None) -> dict[str, Callable[[np.random.Generator], Made]]
 
         return made
 
+    def cifar(rng: np.random.Generator) -> Made:
+        setting = logistic_setting(FULL, int(rng.integers(2**31)), "auto", None, "auto")
+        return task_of(setting, None if data is None else str(data)), 41
+
     return {
         "alike 0": lambda rng: alike(0.0, 8192, 12, rng),
         "alike .9": lambda rng: alike(0.9, 8192, 12, rng),
@@ -112,6 +118,7 @@ def tasks(data: Path | None) -> dict[str, Callable[[np.random.Generator], Made]]
         "K-means, IID": kmeans("iid"),
         "K-means, non-IID": kmeans("non-iid"),
         "logistic regression, non-IID": logistic("non-iid"),
+        "CIFAR-10, non-IID": cifar,
     }
 
 
@@ -136,6 +143,9 @@ def fixed(dim: int, room: int, node: Knowledge) -> dict[str, sm.Scheme]:
             if node == "broadcast" and name.endswith("hybrid"):
                 relative = sm.Scheme(sm.Relative(scheme.encoder), scheme.decoder, scheme.memory, values)
                 found[f"relative {name} {values}"] = relative
+            if node == "stateful" and name.endswith("hybrid"):
+                remembered = sm.Scheme(sm.Remembered(scheme.encoder), scheme.decoder, scheme.memory, values)
+                found[f"remembered {name} {values}"] = remembered
     return found
 
 
