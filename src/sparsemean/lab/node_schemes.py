@@ -12,7 +12,7 @@ from sparsemean.run import Run
 from sparsemean.schemes import Scheme, named
 
 EDEN, RELATIVE, DIFFERENCE = "identity eden", "relative eden", "difference eden"
-"""Whole vectors, their difference to the last broadcast, and to a vector that the node keeps, in as many bits as fit."""
+"""Whole vectors, or their difference to the last broadcast or to a vector that the node keeps: as many bits as fit."""
 AUTO: dict[Knowledge, str] = {"stateless": "auto", "broadcast": "auto-broadcast", "stateful": "auto-stateful"}
 
 BY_KNOWLEDGE: dict[Knowledge, tuple[str, ...]] = {

@@ -20,10 +20,10 @@ from sparsemean.lab.cli.output import plain, print_json, print_table, yes
 from sparsemean.lab.cli.progress import STOPPED, progress_bar
 from sparsemean.lab.cli.sizes import bytes_of
 from sparsemean.lab.compare import GivenVectors
+from sparsemean.lab.datasets import PICTURES
 from sparsemean.lab.frontier import Frontier, KeptPoints, Point, Sweep, trade
 from sparsemean.lab.frontier.nodes import ROUNDS, NodeSweep
 from sparsemean.lab.frontier.page import write_page
-from sparsemean.lab.datasets import PICTURES
 from sparsemean.lab.numbers import size_of
 from sparsemean.lab.peers import PEERS
 
@@ -69,7 +69,7 @@ def frontier_command(
     limits = [bytes_of(text) for text in budgets.split(",")] if budgets else []
     command = shlex.join(["sparsemean", *sys.argv[1:]])
     if source and len(source) == 1 and source[0] in PICTURES:
-        given_to_vectors = {"--schemes": schemes, "--weights": weights, **dict.fromkeys(reading.given, "given")}
+        given_to_vectors = {"--schemes": schemes, "--weights": weights, **{f"--{name}": True for name in reading.given}}
         given_to_vectors |= {"--values": values if values != VALUES else None}
         if chosen := [name for name, value in given_to_vectors.items() if value is not None]:
             raise InvalidInput(f"{chosen[0]} is for vectors; {source[0]} is played by the schemes of each kind of node")

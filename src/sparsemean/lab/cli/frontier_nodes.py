@@ -46,9 +46,14 @@ def _played(sweep: NodeSweep, keep: Path | None) -> NodeFrontier:
     rows: dict[Setting, list[TableRow]] = {}
     with progress_bar() as bar:
         task = bar.add_task("reading", total=None)
+
+        def after(done: int, total: int, label: str) -> None:
+            bar.update(task, completed=done, total=total, description=label)
+
         try:
             for setting, found in sweep.played(
-                keep, progress=lambda done, total, label: bar.update(task, completed=done, total=total, description=label)
+                keep,
+                progress=lambda done, total, label: bar.update(task, completed=done, total=total, description=label),
             ):
                 rows[setting] = found
         except KeyboardInterrupt:
@@ -71,7 +76,9 @@ def _show(found: NodeFrontier) -> None:
             heads = ["a node keeps or hears: it sends", *(f"round {round}" for round in found.shown), ""]
             console.print(f"\nAt most {budget} bytes a node, header included", style="bold", highlight=False)
             print_table(heads, [_cells(point, found) for point in points], wrap=True)
-    console.print("* no other that such a node can run has both fewer bytes and a smaller error in the last round shown")
+    console.print(
+        "* no other that such a node can run has both fewer bytes and a smaller error in the last round shown"
+    )
     for sentence in gains(found) or [NOTHING_FINISHED]:
         console.print(sentence, style="bold", highlight=False, markup=False)
 

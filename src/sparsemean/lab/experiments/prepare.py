@@ -174,7 +174,7 @@ def _images(setting: Setting, data_dir: str | None) -> Images:
 
 
 def _split(setting: Setting, images: Images) -> list[Ints]:
-    """Appendix C: at random, or two shards of the images sorted by label. Or each label in shares by Dirichlet's law."""
+    """Appendix C: at random, or two shards of the images sorted by label. Besides, labels by Dirichlet's law."""
     rng = np.random.default_rng(setting.seed)
     if setting.split == "iid":
         return splits.iid(len(images.train_x), setting.nodes, rng)

@@ -1,4 +1,4 @@
-"""The page of ``sparsemean frontier`` for a set of pictures: error against bytes and over the rounds, by kind of node."""
+"""The page of ``sparsemean frontier`` for a set of pictures: error against bytes and over rounds, by kind of node."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from sparsemean._version import __version__
 from sparsemean.errors import InvalidInput
 from sparsemean.lab.frontier.nodes import NODES, NodeFrontier, NodePoint
 from sparsemean.lab.node_schemes import BY_KNOWLEDGE, EDEN, WORDS
-from sparsemean.lab.numbers import page_number, with_margin
-from sparsemean.lab.report.figure.catalogue import BANDS, ERROR, spec_of
+from sparsemean.lab.numbers import page_number
+from sparsemean.lab.report.figure.catalogue import ERROR, spec_of
 from sparsemean.lab.report.figure.compose import compose
 from sparsemean.lab.report.figure.figure import Figure
 from sparsemean.lab.report.figure.labels import setting_label
@@ -27,7 +27,7 @@ from sparsemean.lab.report.page.reproduction import sources
 
 AGAINST_BYTES = Spec(
     "Error against bytes",
-    "The error of the last round shown in the table. Lower left is better. A panel for each kind of node; whole "
+    "The error of the last round that the table shows. Lower left is better. A panel for each kind of node; whole "
     "vectors with as many bits a value as fit stand in all three, to compare with. Bars are 95 % intervals over seeds.",
     (ERROR,),
     x="bytes",
@@ -35,19 +35,21 @@ AGAINST_BYTES = Spec(
     kind="joined",
     x_log=True,
     tall=True,
+    own_scales=True,
     baseline=EDEN,
     short="figure",
 )
 TERMS = (
-    "Power iteration looks for the principal direction of pictures that lie at the nodes: every node multiplies its own "
-    "part of the matrix by the current direction, and sends the result scaled to length 1; the mean of these is the next "
-    "direction. The error is ‖estimate − mean‖², of unit vectors. Nodes differ in what they know: some keep nothing and "
-    "hear nothing; some hear the mean that comes out of each round; some keep a vector, in step with the server by "
-    "its receipts. Who knows more can run what those with less can, too. ÷ says how many times an error is below that of "
-    "whole vectors at the same bytes and in the same round; errors below 10⁻¹⁵ count as that, since they are rounding."
+    "Power iteration looks for the principal direction of pictures that lie at the nodes: every node multiplies its "
+    "own part of the matrix by the current direction, and sends the result scaled to length 1; the mean of these is "
+    "the next direction. The error is ‖estimate − mean‖², of unit vectors. Nodes differ in what they know: some keep "
+    "nothing and hear nothing; some hear the mean that comes out of each round; some keep a vector, in step with the "
+    "server by its receipts. Those that know more can run what those with less can, too. ÷ says how many times an "
+    "error is below that of whole vectors at the same bytes and in the same round; errors below 10⁻¹⁵ count as that, "
+    "since they are rounding."
 )
-_CAN: dict[Knowledge, str] = {
-    "stateless": "know nothing",
+_KNOW: dict[Knowledge, str] = {
+    "stateless": "hear nothing",
     "broadcast": "hear the broadcast",
     "stateful": "keep a vector",
 }
@@ -83,7 +85,7 @@ def write_node_page(found: NodeFrontier, path: str | PathLike[str], command: str
 
 
 def gains(found: NodeFrontier) -> list[str]:
-    """For each budget a sentence: how far below whole vectors each kind of node comes at its best, in the last round."""
+    """For each budget a sentence: how far below whole vectors each kind of node comes at its best in the last round."""
     sentences, last = [], found.shown[-1]
     for budget in found.budgets:
         words = []
@@ -91,7 +93,7 @@ def gains(found: NodeFrontier) -> list[str]:
             own = [point for point in found.points if (point.node, point.budget) == (node, budget)]
             if own and any((point.scheme, point.budget) == (EDEN, budget) for point in found.points):
                 best = max(own, key=lambda point: found.gain(point, last))
-                words.append(f"that {_CAN[node]} {times(found.gain(best, last))} times ({best.scheme})")
+                words.append(f"that {_KNOW[node]} {times(found.gain(best, last))} times ({best.scheme})")
         if words:
             sentences.append(
                 f"At {budget} bytes, below whole vectors in as many bits, in round {last}: nodes {', '.join(words)}."
@@ -115,7 +117,7 @@ def _against_bytes(found: NodeFrontier) -> Figure | None:
     for node, schemes in BY_KNOWLEDGE.items():
         for row in found.rows:
             if row["scheme"] in (EDEN, *schemes) and int(str(row["round"])) == found.shown[-1] - 1:
-                rows.append({**row, "split": f"a node keeps or hears {WORDS[node]}"})
+                rows.append({**row, "split": f"nodes {_KNOW[node]}"})
     return compose("frontier", AGAINST_BYTES, ResultTable.of(rows))
 
 
@@ -131,17 +133,14 @@ def _table(found: NodeFrontier) -> str:
         cells = [WORDS[point.node], page_number(point.bytes_per_node), *(_error(found, point, r) for r in found.shown)]
         cells.append("yes" if point in found.fronts[point.node] else "–")
         first = f"{swatch(style_of(point.scheme), token(point.scheme))} {html.escape(style_of(point.scheme).label)}"
-        rows.append(
-            f"<td class=wide>{first}"
-            + "".join(
-                f'<td class="{"number" if head.startswith(("bytes", "round")) else ""}" data-name="{html.escape(head)}">'
-                f"{html.escape(cell)}"
-                for head, cell in zip(heads[1:], cells, strict=True)
-            )
-        )
+        rows.append(f"<td class=wide>{first}" + "".join(map(_cell, heads[1:], cells)))
     return grid(heads, rows, numbers=heads[2:-1])
 
 
+def _cell(head: str, cell: str) -> str:
+    kind = "number" if head.startswith(("bytes", "round")) else ""
+    return f'<td class="{kind}" data-name="{html.escape(head)}">{html.escape(cell)}'
+
+
 def _error(found: NodeFrontier, point: NodePoint, round: int) -> str:
-    error = with_margin(point.error(round), 2 * point.errors_se[round - 1])
-    return f"{error} (÷{times(found.gain(point, round))})"
+    return f"{page_number(point.error(round))} (÷{times(found.gain(point, round))})"

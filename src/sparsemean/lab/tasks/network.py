@@ -15,7 +15,7 @@ from sparsemean.lab.tasks.logistic import labelled, softmax
 
 
 class FederatedNetwork(Task[Model]):
-    """Node i trains softmax(W₂ max(W₁x + b₁, 0) + b₂) on its rows and sends the change; the server adds the mean change.
+    """Node i trains softmax(W₂ max(W₁x + b₁, 0) + b₂) on its rows and sends the change; the server adds the mean of it.
 
     Nodes count by their numbers of rows. The parameters are [W₁ b₁] and then [W₂ b₂], row by row, at first normal with
     variance 2/(inputs of the layer), b₁ and b₂ 0. The objective is the mean loss over the training rows.
@@ -132,4 +132,3 @@ class FederatedNetwork(Task[Model]):
         outer[:, -1] -= excess.sum(axis=0)
         inner[:, :-1] -= back.T @ rows
         inner[:, -1] -= back.sum(axis=0)
-

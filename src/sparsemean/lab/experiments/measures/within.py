@@ -28,9 +28,7 @@ def averaged(setting: Setting, data_dir: str | None = None) -> list[TableRow]:
     """
     trace, dim = _played(setting, data_dir)
     mse, nmse, sent = (float(np.mean(each[1:])) for each in (trace.mse, trace.nmse, trace.bytes_per_node))
-    return [
-        {"round": 0, "mse": mse, "nmse": nmse, "bytes_per_node": sent, "bits": 8.0 * (sent - HEADER_BYTES) / dim}
-    ]
+    return [{"round": 0, "mse": mse, "nmse": nmse, "bytes_per_node": sent, "bits": 8.0 * (sent - HEADER_BYTES) / dim}]
 
 
 def _played(setting: Setting, data_dir: str | None) -> tuple[Trace, int]:

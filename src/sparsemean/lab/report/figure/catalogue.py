@@ -300,10 +300,10 @@ SPECS: dict[str, Spec] = {
     ),
     "frontier-nodes": Spec(
         "Error against bytes: what a node may know",
-        "Power iteration; all have the bytes of whole vectors in one or two bits a value (eden), header included. Nodes "
-        "that keep and hear nothing leave it to the server to remember; nodes that hear the last mean send the "
-        "difference to it, nodes that keep a vector the difference to that. Auto chooses from round to round, for each "
-        f"kind of node. {BANDS}",
+        "Power iteration at the bytes of whole vectors in few bits a value (eden), header included. Nodes that keep "
+        "and hear nothing leave it to the server to remember; nodes that hear the last mean send the difference to "
+        "it, nodes that keep a vector the difference to that. Auto chooses from round to round, for each kind of node. "
+        f"{BANDS}",
         (ERROR,),
         baseline="identity eden",
         tall=True,
