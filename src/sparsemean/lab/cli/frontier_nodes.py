@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 
 from rich.console import Console
@@ -51,11 +52,9 @@ def _played(sweep: NodeSweep, keep: Path | None) -> NodeFrontier:
             bar.update(task, completed=done, total=total, description=label)
 
         try:
-            for setting, found in sweep.played(
-                keep,
-                progress=lambda done, total, label: bar.update(task, completed=done, total=total, description=label),
-            ):
-                rows[setting] = found
+            with closing(sweep.played(keep, progress=after)) as finished:
+                for setting, found in finished:
+                    rows[setting] = found
         except KeyboardInterrupt:
             if not rows:
                 raise

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -178,7 +178,7 @@ class NodeSweep:
         keep: Path | None = None,
         jobs: int | None = None,
         progress: Callable[[int, int, str], None] = lambda done, total, label: None,
-    ) -> Iterator[tuple[Setting, list[TableRow]]]:
+    ) -> Generator[tuple[Setting, list[TableRow]], None, None]:
         """The rows of each setting once they are there, first what is kept from before; closing it ends all processes.
 
         Parameters
