@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 
@@ -11,11 +12,12 @@ from sparsemean._version import __version__
 from sparsemean.errors import InvalidInput
 from sparsemean.lab.frontier.nodes import NODES, NodeFrontier, NodePoint
 from sparsemean.lab.node_schemes import BY_KNOWLEDGE, EDEN, WORDS
-from sparsemean.lab.numbers import page_number
+from sparsemean.lab.numbers import ROUNDING, page_number
 from sparsemean.lab.report.figure.catalogue import ERROR, spec_of
 from sparsemean.lab.report.figure.compose import compose
-from sparsemean.lab.report.figure.figure import Figure
+from sparsemean.lab.report.figure.figure import AxisScale, Figure
 from sparsemean.lab.report.figure.labels import setting_label
+from sparsemean.lab.report.figure.notes import notes
 from sparsemean.lab.report.figure.spec import Spec
 from sparsemean.lab.report.figure.style import style_of, token
 from sparsemean.lab.report.figure.table import ResultTable
@@ -35,8 +37,7 @@ AGAINST_BYTES = Spec(
     kind="joined",
     x_log=True,
     tall=True,
-    own_scales=True,
-    baseline=EDEN,
+    baseline="",
     short="figure",
 )
 TERMS = (
@@ -53,6 +54,8 @@ _KNOW: dict[Knowledge, str] = {
     "broadcast": "hear the broadcast",
     "stateful": "keep a vector",
 }
+ROOM = 3.0
+"""By which factor the axis of errors extends beyond the largest and the smallest."""
 NOTHING_FINISHED = "Nothing is finished yet."
 
 
@@ -118,7 +121,18 @@ def _against_bytes(found: NodeFrontier) -> Figure | None:
         for row in found.rows:
             if row["scheme"] in (EDEN, *schemes) and int(str(row["round"])) == found.shown[-1] - 1:
                 rows.append({**row, "split": f"nodes {_KNOW[node]}"})
-    return compose("frontier", AGAINST_BYTES, ResultTable.of(rows))
+    figure = compose("frontier", AGAINST_BYTES, ResultTable.of(rows))
+    return None if figure is None else _down_to_rounding(figure)
+
+
+def _down_to_rounding(figure: Figure) -> Figure:
+    """The same with one axis for all panels, on which every error has a place that is more than rounding."""
+    panels = [panel for row in figure.rows for panel in row.panels]
+    errors = [value for panel in panels for line in panel.lines for value in line.measured.finite_means.tolist()]
+    scale = AxisScale(True, max(min(errors), ROUNDING) / ROOM, max(*errors, ROUNDING) * ROOM)
+    rows = tuple(replace(row, panels=tuple(replace(panel, scale=scale) for panel in row.panels)) for row in figure.rows)
+    changed = replace(figure, rows=rows)
+    return replace(changed, notes=tuple(notes(changed)))
 
 
 def _over_rounds(found: NodeFrontier) -> Figure | None:

@@ -105,7 +105,7 @@ class NodeFrontier:
 
     def _front(self, node: Knowledge) -> tuple[NodePoint, ...]:
         able = [point for point in self.points if point.node in ("stateless", node)]
-        return tuple(able[i] for i in pareto_front([(p.budget, p.error(self.shown[-1])) for p in able]))
+        return tuple(able[i] for i in pareto_front([(p.budget, self._told(p, self.shown[-1])) for p in able]))
 
     def gain(self, point: NodePoint, round: int) -> float:
         """How many times lower its error is than that of whole vectors in as many bits as fit; NaN without those.
@@ -113,7 +113,10 @@ class NodeFrontier:
         Errors below ``ROUNDING`` count as that.
         """
         whole = next((p for p in self.points if (p.scheme, p.budget) == (EDEN, point.budget)), None)
-        return math.nan if whole is None else whole.error(round) / max(point.error(round), ROUNDING)
+        return math.nan if whole is None else self._told(whole, round) / self._told(point, round)
+
+    def _told(self, point: NodePoint, round: int) -> float:
+        return max(point.error(round), ROUNDING)
 
     def to_json(self) -> dict[str, Any]:
         """As plain data; every point says whether it is on the front of its kind of node."""

@@ -305,7 +305,7 @@ SPECS: dict[str, Spec] = {
         "it, nodes that keep a vector the difference to that. Auto chooses from round to round, for each kind of node. "
         f"{BANDS}",
         (ERROR,),
-        baseline="identity eden",
+        baseline="",
         tall=True,
         short="bytes: nodes",
     ),
@@ -314,10 +314,11 @@ SPECS: dict[str, Spec] = {
         "n = 10, vectors new in every round; all values in as many bits as fit (eden), a share of them in int8 by "
         "balanced draws, and auto, which chooses by what it has seen: mean over all rounds but the first.",
         (Quantity(("nmse",), "error relative to ‖x‖²", log=True),),
-        x="bits",
-        x_label="bits a coordinate, without the header",
+        x="bytes",
+        x_label="bytes per node and round, header included",
         kind="joined",
-        no_panels=("share", "bytes"),
+        x_log=True,
+        no_panels=("share",),
         baseline="identity eden",
         ours="auto",
         short="bytes: Gaussian",
