@@ -82,7 +82,7 @@ QUICK = ExperimentSize(
     weather_runs=1,
     grid_trials=1000,
     theory_trials=120,
-    node_rounds=22,
+    node_rounds=12,
     node_budgets=1,
-    network_rounds=12,
+    network_rounds=8,
 )
