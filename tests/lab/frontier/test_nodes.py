@@ -13,7 +13,8 @@ from sparsemean.lab import datasets
 from sparsemean.lab.datasets import Images, splits
 from sparsemean.lab.experiments.setting import Setting
 from sparsemean.lab.frontier.node_page import gains, times, write_node_page
-from sparsemean.lab.frontier.nodes import NODES, NodeFrontier, NodeSweep
+from sparsemean.lab.frontier.node_sweep import NodeSweep
+from sparsemean.lab.frontier.nodes import NODES, NodeFrontier
 from sparsemean.lab.node_schemes import BY_KNOWLEDGE, node_scheme
 from sparsemean.lab.tables import TableRow
 from sparsemean.lab.tasks import PowerIteration

@@ -22,7 +22,7 @@ from sparsemean.lab.cli.sizes import bytes_of
 from sparsemean.lab.compare import GivenVectors
 from sparsemean.lab.datasets import PICTURES
 from sparsemean.lab.frontier import Frontier, KeptPoints, Point, Sweep, trade
-from sparsemean.lab.frontier.nodes import ROUNDS, NodeSweep
+from sparsemean.lab.frontier.node_sweep import ROUNDS, NodeSweep
 from sparsemean.lab.frontier.page import write_page
 from sparsemean.lab.numbers import size_of
 from sparsemean.lab.peers import PEERS

@@ -11,7 +11,8 @@ from sparsemean.lab.cli.output import plain, print_json, print_table
 from sparsemean.lab.cli.progress import progress_bar
 from sparsemean.lab.experiments.setting import Setting
 from sparsemean.lab.frontier.node_page import NOTHING_FINISHED, gains, times, write_node_page
-from sparsemean.lab.frontier.nodes import NODES, NodeFrontier, NodePoint, NodeSweep
+from sparsemean.lab.frontier.node_sweep import NodeSweep
+from sparsemean.lab.frontier.nodes import NODES, NodeFrontier, NodePoint
 from sparsemean.lab.node_schemes import WORDS
 from sparsemean.lab.tables import TableRow
 

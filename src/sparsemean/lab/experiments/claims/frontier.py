@@ -98,7 +98,8 @@ CLAIMS = (
     Claim(
         "nodes-broadcast",
         PLACE,
-        "The same, nodes that hear the last mean: at most 1/100 of EDEN's error in round 3.",
+        "Power iteration, 100 nodes, IID, the bytes of whole vectors in one bit, header included: nodes that hear the "
+        "last mean have at most 1/100 of EDEN's error in round 3, by sending the difference to it or by auto.",
         lambda tables: _nodes(tables, (RELATIVE, AUTO["broadcast"]), 3, 100),
         needs=(IMAGES,),
         source=OWN,
@@ -106,7 +107,8 @@ CLAIMS = (
     Claim(
         "nodes-stateful",
         PLACE,
-        "The same, nodes that keep a vector: at most 1/1,000 of EDEN's error in round 10.",
+        "Power iteration, 100 nodes, IID, the bytes of whole vectors in one bit, header included: nodes that keep a "
+        "vector have at most 1/1,000 of EDEN's error in round 10, by sending the difference to it or by auto.",
         lambda tables: _nodes(tables, (DIFFERENCE, AUTO["stateful"]), 10, 1000),
         needs=(IMAGES,),
         source=OWN,
@@ -156,7 +158,8 @@ CLAIMS = (
     Claim(
         "auto-network-memory",
         PLACE,
-        "The same, and of the best of all schemes with int4, whether the server remembers nodes or not.",
+        "Updates of a federated network, digits, 8 nodes, Dirichlet 0.5, 4.6 kB a node: the error of auto is at most a "
+        "third of that of the best scheme with int4, those included whose server remembers nodes.",
         lambda tables: [check for rate in (SWIFT, SLOW) for check in _network(tables, INT4, rate)],
         "Mean of all rounds but the first; nodes count by their rows.",
         why="A hybrid memory takes off a third to two thirds of int4's error here.",
