@@ -40,8 +40,8 @@ def node_scheme(name: str, dim: int, room: int) -> Scheme:
     room
         Bytes per node and round.
 
-    >>> node_scheme("relative eden", 784, 166)
-    Scheme(Relative(encoder=Identity()), values='eden-1')
+    >>> node_scheme("relative eden", 784, 166) == whole_schemes("eden-1")[RELATIVE]
+    True
     """
     for node, auto in AUTO.items():
         if name == auto:
