@@ -57,7 +57,7 @@ def frontier_command(
 
     What no other beats is the front: one of unbiased schemes, and one of all. Schemes that diverge, or are told what
     nobody knows, are on neither, nor is rand-proj-spatial-avg, of another paper, which is played to compare with. Whole
-    vectors in float32, float16 and int8 are always among the points.
+    vectors in float32, float16 and int8, and in as many bits as each budget allows, are always among the points.
 
     Of a set of pictures (fashion-mnist, cifar-10, digits) it plays power iteration, whose vectors follow the mean: by
     100 nodes that know nothing, hear the mean of each round, or keep a vector.
