@@ -279,6 +279,7 @@ MODELS = {
     "fsdp": SHARDED,
     "fsdp inside": SHARDED,
     "fully_shard": SHARDED,
+    "registered with fsdp": SHARDED,
     "bare": r"got Net; use State\(scheme, DistributedDataParallel\(net\)\)",
     "the module inside": r"got Net; use State\(scheme, DistributedDataParallel\(net\)\)",
     "no module": r"got str; use State\(scheme, DistributedDataParallel\(net\)\)",

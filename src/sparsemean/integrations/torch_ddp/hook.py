@@ -5,16 +5,25 @@ import torch.distributed as dist
 from torch import Tensor
 from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
 
+from sparsemean import InvalidInput
 from sparsemean.integrations.torch_ddp.agreement import all_gather as _all_gather
+from sparsemean.integrations.torch_ddp.compatibility import SHARDED
 from sparsemean.integrations.torch_ddp.state import State
 from sparsemean.kernels.parallel_map import at_most
 
 
-def hook(state: State, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:  # type: ignore[name-defined]
+def hook(
+    state: State,
+    bucket: dist.GradBucket,  # type: ignore[name-defined]
+    *of_fsdp: Tensor,
+) -> torch.futures.Future[torch.Tensor]:
     """Average a bucket of gradients over all ranks: one collective, then the decoding of what it brought.
 
-    Before the very first bucket, ranks check that their settings agree.
+    Before the very first bucket, ranks check that their settings agree. FSDP gives its hooks a tensor, and may give
+    another; both are refused.
     """
+    if of_fsdp or isinstance(bucket, Tensor):
+        raise InvalidInput(f"the model that the hook is registered with {SHARDED}")
     whole: Tensor = bucket.buffer()
     if not state.agreed:
         state.check_agreement(whole.device)
