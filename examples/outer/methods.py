@@ -1,0 +1,56 @@
+"""How workers may exchange their movements: the schemes of both ways, and the outer optimiser."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import sparsemean as sm
+from sparsemean.integrations.torch_outer import OuterSGD
+
+DILOCO = OuterSGD(0.7, 0.9)
+PLAIN = OuterSGD(1.0, 0.0)
+SHARE = 64 / 4096
+
+
+def sparse(decay: float = 1.0, values: sm.ValueName = "2-bit") -> sm.Scheme:
+    """64 of each 4,096 entries, the rest kept for later rounds."""
+    return sm.named("error-feedback-chunked-top-k", k=SHARE, values=values, decay=decay)
+
+
+@dataclass(frozen=True)
+class Method:
+    """One row of the table.
+
+    Attributes
+    ----------
+    up, down : Scheme
+        How a movement travels, and how the mean does.
+    optimiser : OuterSGD
+    gathers : bool
+        Workers have each other's payloads in place of a mean from a hub: a worker's way down is the others' payloads.
+    lost : tuple of int
+        Rounds in which one worker is away, having been killed with all it had but for the data.
+    """
+
+    name: str
+    up: sm.Scheme
+    down: sm.Scheme
+    optimiser: OuterSGD = DILOCO
+    gathers: bool = False
+    lost: tuple[int, ...] = ()
+
+
+def methods(dim: int) -> list[Method]:
+    """All rows; dense first."""
+    dense, half, one = (sm.named("identity", values=values) for values in ("float32", "float16", "eden-1"))
+    auto = sm.named("auto", bytes=4 * dim // 64)
+    return [
+        Method("dense", dense, dense),
+        Method("fp16", half, half),
+        Method("eden-1", one, one),
+        Method("auto 1/64, sparse back", auto, sparse()),
+        Method("sparse both ways", sparse(), sparse()),
+        Method("sparse both ways, no momentum", sparse(), sparse(), PLAIN),
+        Method("SparseLoCo's recipe", sparse(0.95), dense, PLAIN, gathers=True),
+        Method("sparse both ways, one killed", sparse(), sparse(), lost=(8, 9, 10, 11)),
+    ]
