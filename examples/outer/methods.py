@@ -9,12 +9,11 @@ from sparsemean.integrations.torch_outer import OuterSGD
 
 DILOCO = OuterSGD(0.7, 0.9)
 PLAIN = OuterSGD(1.0, 0.0)
-SHARE = 64 / 4096
 
 
-def sparse(decay: float = 1.0, values: sm.ValueName = "2-bit") -> sm.Scheme:
-    """64 of each 4,096 entries, the rest kept for later rounds."""
-    return sm.named("error-feedback-chunked-top-k", k=SHARE, values=values, decay=decay)
+def sparse(entries: int, decay: float = 1.0) -> sm.Scheme:
+    """So many of each 4,096 entries with two bits each, the rest kept for later rounds."""
+    return sm.named("error-feedback-chunked-top-k", k=entries / 4096, values="2-bit", decay=decay)
 
 
 @dataclass(frozen=True)
@@ -48,9 +47,9 @@ def methods(dim: int) -> list[Method]:
         Method("dense", dense, dense),
         Method("fp16", half, half),
         Method("eden-1", one, one),
-        Method("auto 1/64, sparse back", auto, sparse()),
-        Method("sparse both ways", sparse(), sparse()),
-        Method("sparse both ways, no momentum", sparse(), sparse(), PLAIN),
-        Method("SparseLoCo's recipe", sparse(0.95), dense, PLAIN, gathers=True),
-        Method("sparse both ways, one killed", sparse(), sparse(), lost=(8, 9, 10, 11)),
+        Method("auto 1/64, sparse back", auto, sparse(256)),
+        Method("sparse both ways", sparse(256), sparse(256)),
+        Method("sparse both ways, no momentum", sparse(256), sparse(256), PLAIN),
+        Method("SparseLoCo's recipe", sparse(64, 0.95), dense, PLAIN, gathers=True),
+        Method("sparse both ways, one killed", sparse(256), sparse(256), lost=(8, 9, 10, 11)),
     ]

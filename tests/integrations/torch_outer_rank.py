@@ -62,9 +62,9 @@ def train_step(net: nn.Module, optimiser: torch.optim.Optimizer, worker: int, st
 
 
 def whole(net: nn.Module) -> dict[str, Tensor]:
-    """A copy of all parameters, sharded ones gathered."""
+    """A copy of the parameters that are trained, sharded ones gathered."""
     named = net.module.named_parameters() if isinstance(net, DistributedDataParallel) else net.named_parameters()
-    found = {name: each.full_tensor() if hasattr(each, "full_tensor") else each for name, each in named}
+    found = {name: each.full_tensor() if hasattr(each, "full_tensor") else each for name, each in named if each.requires_grad}
     return {name: each.detach().float().clone() for name, each in found.items()}
 
 
@@ -104,7 +104,7 @@ def bfloat16(folder: Path) -> dict[str, Any]:
     at = [outer.position.at.copy()]
     outer.exchange()  # nobody has moved
     at.append(outer.position.at.copy())
-    return {"at": torch.tensor(at), "after": trained(net, outer, dist.get_rank())}
+    return {"at": torch.stack([torch.from_numpy(each) for each in at]), "after": trained(net, outer, dist.get_rank())}
 
 
 def resumed(folder: Path) -> dict[str, Any]:

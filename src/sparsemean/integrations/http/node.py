@@ -217,6 +217,33 @@ class HttpNode:
             self._heard = heard_in(self._told[2], answer.body)
         return None if answer.status == 404 else self._heard
 
+    def mean_of(self, round: int) -> Heard | None:
+        """The mean of a round that is over, as it was broadcast; None where it ended without one.
+
+        For who adds means up, as training does, and missed some. The service keeps as many as it has room for
+        (``serve --past-means``); ``NoLongerKept`` is raised for those before.
+        """
+        if self._heard is not None and self._heard.round == round:
+            return self._heard
+        answer = self._link.ask("GET", f"{MEAN}?{urlencode({'round': round})}", also=(204,))
+        if answer.status == 204:
+            return None
+        heard = heard_in(self._told[2], answer.body)
+        if heard.round != round:
+            raise MalformedPayload(f"the service sent the mean of round {heard.round} for that of round {round}")
+        if self._heard is None or self._heard.round < round:
+            self._heard = heard
+        return heard
+
+    @property
+    def mean_bytes(self) -> int:
+        """The bytes of a mean as the service broadcasts it."""
+        return self._told[2].payload_bytes
+
+    def restore(self, saved: bytes) -> None:
+        """Make payloads from what ``client.save()`` returned on: an encoder's state as it was then."""
+        self.client = Client.restore(self.run, self.name, saved)
+
     def play(self, vectors: npt.ArrayLike, repeat: bool = False) -> Iterator[tuple[OpenRound, Receipt]]:
         """Send rows of an array as rounds open, and yield what was sent.
 
