@@ -16,6 +16,11 @@ def sparse(entries: int, decay: float = 1.0) -> sm.Scheme:
     return sm.named("error-feedback-chunked-top-k", k=entries / 4096, values="2-bit", decay=decay)
 
 
+def one_bit_of(share: float) -> sm.Scheme:
+    """So many of the coordinates, drawn anew each time, with a bit each; unbiased."""
+    return sm.Scheme(sm.RandK(share), values="eden-1")
+
+
 @dataclass(frozen=True)
 class Method:
     """One row of the table.
@@ -42,14 +47,14 @@ class Method:
 def methods(dim: int) -> list[Method]:
     """All rows; dense first."""
     dense, half, one = (sm.named("identity", values=values) for values in ("float32", "float16", "eden-1"))
-    auto = sm.named("auto", bytes=4 * dim // 64)
+    auto, fewer = (sm.named("auto", bytes=max(150, 4 * dim // share)) for share in (80, 128))
     return [
         Method("dense", dense, dense),
         Method("fp16", half, half),
-        Method("eden-1", one, one),
-        Method("auto 1/64, sparse back", auto, sparse(256)),
-        Method("sparse both ways", sparse(256), sparse(256)),
+        Method("eden-1 both ways", one, one),
+        Method("auto, and 1 bit of 62 % back", auto, one_bit_of(0.62)),
+        Method("auto, and 1 bit of 38 % back", fewer, one_bit_of(0.38)),
         Method("sparse both ways, no momentum", sparse(256), sparse(256), PLAIN),
         Method("SparseLoCo's recipe", sparse(64, 0.95), dense, PLAIN, gathers=True),
-        Method("sparse both ways, one killed", sparse(256), sparse(256), lost=(8, 9, 10, 11)),
+        Method("auto, and 1 bit of 62 % back, one worker killed", auto, one_bit_of(0.62), lost=(8, 9, 10, 11)),
     ]

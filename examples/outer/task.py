@@ -1,4 +1,4 @@
-"""The data, shared out among workers, and the model: Fashion-MNIST where it is found, scikit-learn's digits otherwise."""
+"""The data, shared out among workers, and the model: Fashion-MNIST where it is found, else scikit-learn's digits."""
 
 from __future__ import annotations
 

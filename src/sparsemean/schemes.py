@@ -291,8 +291,8 @@ def named(
         How a value travels, as in ``Scheme``.
     **options
         ``ratio=`` (rand-k-spatial-opt), ``size=`` (rand-k-temporal-window), ``forget_after=`` (rand-k-temporal-stale),
-        ``over=`` (rtop-k), ``chunk=`` and ``decay=`` (error-feedback-chunked-top-k), ``moved=`` (lag), ``bytes=`` (auto, instead of
-        k) and ``node=`` (auto).
+        ``over=`` (rtop-k), ``chunk=`` and ``decay=`` (error-feedback-chunked-top-k), ``moved=`` (lag), ``bytes=``
+        (auto, instead of k) and ``node=`` (auto).
 
     >>> named("rand-k-temporal", k=0.1) == Scheme(RandK(0.1), memory=PerNode())
     True

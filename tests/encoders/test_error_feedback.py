@@ -147,7 +147,10 @@ def test_all_that_is_left_over_counts_where_nothing_is_said():
     plain, explicit = (sm.Run(sm.Scheme(sm.ErrorFeedback(sm.TopK(1), *more)), 5) for more in ((), (1.0,)))
     assert plain.digest == explicit.digest
     assert "decay" not in plain.to_json()
-    assert sm.Run.from_json((told := sm.Run(sm.named("error-feedback-chunked-top-k", k=2, decay=0.95), 5)).to_json()) == told
+    assert (
+        sm.Run.from_json((told := sm.Run(sm.named("error-feedback-chunked-top-k", k=2, decay=0.95), 5)).to_json())
+        == told
+    )
     for wrong in (0.0, 1.5, float("nan")):
         with pytest.raises(sm.InvalidInput, match="decay"):
             sm.ErrorFeedback(sm.TopK(1), wrong)

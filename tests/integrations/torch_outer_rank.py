@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 import sparsemean as sm
-from sparsemean.integrations.torch_outer import GroupLink, LinkBroken, OuterMean, OuterSGD
+from sparsemean.integrations.torch_outer import GroupLink, OuterMean, OuterSGD
 
 EVERY, ROUNDS = 2, 3
 TWO_BITS = sm.named("error-feedback-chunked-top-k", k=0.1, chunk=256, values="2-bit", decay=0.95)
@@ -31,10 +31,11 @@ SCHEMES: dict[str, tuple[sm.Scheme, sm.Scheme | None]] = {
     "sparse": (TWO_BITS, TWO_BITS),
     "hybrid": (sm.named("rand-k-balanced-hybrid", k=0.2, values="int8"), None),
 }
+DILOCO = OuterSGD()
 PATIENCE = timedelta(seconds=300)
 
 
-def model(seed: int = 0, dtype: torch.dtype = torch.float32) -> nn.Module:
+def model(seed: int = 0, dtype: torch.dtype = torch.float32) -> Any:
     """2,000 parameters or so, and a layer that is not trained."""
     torch.manual_seed(seed)
     net = nn.Sequential(nn.Linear(20, 40), nn.Tanh(), nn.Linear(40, 30), nn.Tanh(), nn.Linear(30, 5)).to(dtype)
@@ -53,18 +54,20 @@ def local(net: nn.Module) -> torch.optim.Optimizer:
     return torch.optim.AdamW([each for each in net.parameters() if each.requires_grad], lr=0.01)
 
 
-def train_step(net: nn.Module, optimiser: torch.optim.Optimizer, worker: int, step: int) -> None:
+def train_step(net: Any, optimiser: torch.optim.Optimizer, worker: int, step: int) -> None:
     x, y = batch(worker, step)
     optimiser.zero_grad()
     x = x.to(next(net.parameters()).dtype)
-    nn.functional.cross_entropy(net(x).float(), y).backward()
+    torch.autograd.backward(nn.functional.cross_entropy(net(x).float(), y))
     optimiser.step()
 
 
 def whole(net: nn.Module) -> dict[str, Tensor]:
     """A copy of the parameters that are trained, sharded ones gathered."""
     named = net.module.named_parameters() if isinstance(net, DistributedDataParallel) else net.named_parameters()
-    found = {name: each.full_tensor() if hasattr(each, "full_tensor") else each for name, each in named if each.requires_grad}
+    found = {
+        name: each.full_tensor() if hasattr(each, "full_tensor") else each for name, each in named if each.requires_grad
+    }
     return {name: each.detach().float().clone() for name, each in found.items()}
 
 
@@ -78,7 +81,7 @@ def trained(net: nn.Module, outer: OuterMean, worker: int, steps: int = EVERY * 
     return after
 
 
-def joined(net: nn.Module, link: GroupLink | None, optimiser: OuterSGD = OuterSGD()) -> OuterMean:
+def joined(net: nn.Module, link: GroupLink | None, optimiser: OuterSGD = DILOCO) -> OuterMean:
     outer = OuterMean(net, link, EVERY, optimiser)
     outer.join()
     return outer
@@ -115,7 +118,7 @@ def resumed(folder: Path) -> dict[str, Any]:
         outer, optimiser = joined(net, GroupLink(scheme, down)), local(net)
         for step in range(9):
             if step == 5:
-                parts = {"model": net, "local": optimiser, "outer": outer}
+                parts: dict[str, Any] = {"model": net, "local": optimiser, "outer": outer}
                 torch.save({key: part.state_dict() for key, part in parts.items()}, folder / f"{name}-{rank}.pt")
             train_step(net, optimiser, rank, step)
             outer.step()
@@ -190,7 +193,10 @@ def differing(folder: Path) -> dict[str, Any]:
     """The last worker has something of its own; each is told what."""
     odd = dist.get_rank() == dist.get_world_size() - 1
     plain = sm.named("identity")
-    dense = lambda **more: GroupLink(plain, **more)  # noqa: E731
+
+    def dense(**more: Any) -> GroupLink:
+        return GroupLink(plain, **more)
+
     made: dict[str, Callable[[], OuterMean]] = {
         "optimiser": lambda: joined(model(), dense(), OuterSGD(0.5 if odd else 0.7)),
         "model": lambda: joined(nn.Linear(3, 2) if odd else nn.Linear(2, 2), dense()),
@@ -208,11 +214,14 @@ def alone_refused(folder: Path) -> dict[str, str]:
     with torch.no_grad():
         broken[0].weight[0, 0] = float("inf")
     frozen = model().requires_grad_(False)
-    link = GroupLink(sm.named("identity"), group=[dist.new_group([r]) for r in range(dist.get_world_size())][dist.get_rank()])
+    link = GroupLink(
+        sm.named("identity"), group=[dist.new_group([r]) for r in range(dist.get_world_size())][dist.get_rank()]
+    )
     net = model()
     outer = OuterMean(net, link, 1)
-    grown = joined(model(), link)
-    grown.parameters._module.append(nn.Linear(5, 5))
+    changing = model()
+    grown = joined(changing, link)
+    changing.append(nn.Linear(5, 5))
     state = outer.state_dict()
     return {
         "not joined": told(outer.step),
@@ -220,7 +229,9 @@ def alone_refused(folder: Path) -> dict[str, str]:
         "frozen": told(lambda: OuterMean(frozen, link, 1)),
         "no link": told(lambda: OuterMean(model(), None, 1)),
         "every": told(lambda: OuterMean(model(), link, 0)),
-        "integers": told(lambda: OuterMean(nn.ParameterList([nn.Parameter(torch.ones(3, dtype=torch.cfloat))]), link, 1)),
+        "integers": told(
+            lambda: OuterMean(nn.ParameterList([nn.Parameter(torch.ones(3, dtype=torch.cfloat))]), link, 1)
+        ),
         "grown": told(grown.exchange),
         "planned down": told(lambda: OuterMean(model(), GroupLink(sm.named("identity"), SCHEMES["auto"][0]), 1)),
         "half a state": told(lambda: outer.load_state_dict({"version": 1})),
@@ -271,7 +282,9 @@ def broken(folder: Path) -> dict[str, Any]:
         os._exit(9)
     before, at = whole(net), outer.position.at.copy()
     said = told(outer.exchange)
-    same = all(torch.equal(each, whole(net)[name]) for name, each in before.items()) and bool((at == outer.position.at).all())
+    same = all(torch.equal(each, whole(net)[name]) for name, each in before.items()) and bool(
+        (at == outer.position.at).all()
+    )
     dist.destroy_process_group()
     connect(rank - 1, dist_ranks - 1, folder / "second")
     link.bind()

@@ -63,7 +63,7 @@ def test_what_is_no_state_of_this_server_is_refused_and_changes_nothing():
     flipped = bytearray(saved)
     flipped[len(saved) // 2] ^= 1
     for wrong in (b"", b"rubbish", saved[:-5], bytes(flipped)):
-        with pytest.raises(sm.InvalidInput, match="not a state written by Server.save"):
+        with pytest.raises(sm.InvalidInput, match=r"not a state written by Server\.save"):
             server.restore(wrong)
     for other in (sm.Server(sm.Run(SCHEMES["hybrid"], DIM, 8)), sm.Server(run, missing="carry")):
         with pytest.raises(sm.InvalidInput, match="another run, or of a server with other settings"):

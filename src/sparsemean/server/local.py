@@ -290,6 +290,7 @@ class LocalRounds(Rounds):
                 f"plans of round {self.roster.round} are told, or payloads came; save() after close_round(), before "
                 "the next round begins"
             )
+        assert isinstance(self._shelf, InMemory)  # a shelf in files belongs to a journal
         return {**self.state(), "rows": self._shelf.tree()}
 
     def restore(self, saved: Tree) -> None:

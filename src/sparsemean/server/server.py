@@ -616,7 +616,9 @@ class Server:
         except (JournalError, ValueError, TypeError) as error:
             raise InvalidInput(f"this is not a state written by Server.save: {error}") from None
         if told != self._binding():
-            raise InvalidInput("the saved state is of another run, or of a server with other settings; restore it there")
+            raise InvalidInput(
+                "the saved state is of another run, or of a server with other settings; restore it there"
+            )
         self._alone(lambda: self._restore(state))
 
     def _restore(self, state: Tree) -> None:

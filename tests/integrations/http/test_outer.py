@@ -33,7 +33,7 @@ def train(net: Any, worker: int, step: int) -> None:
     draw = torch.Generator().manual_seed(100 * worker + step)
     x, y = torch.randn(16, 8, generator=draw), torch.randint(3, (16,), generator=draw)
     net.zero_grad()
-    torch.nn.functional.cross_entropy(net(x), y).backward()
+    torch.autograd.backward(torch.nn.functional.cross_entropy(net(x), y))
     with torch.no_grad():
         for each in net.parameters():
             each -= 0.1 * each.grad
@@ -64,7 +64,8 @@ class Worker:
 
     def __init__(self, service: Service, number: int, saved: dict[str, Any] | None = None) -> None:
         self.number, self.net = number, model()
-        self.outer = OuterMean(self.net, HttpLink(service.node(NODES[number])), EVERY)
+        self.link = HttpLink(service.node(NODES[number]))
+        self.outer = OuterMean(self.net, self.link, EVERY)
         if saved is not None:
             self.net.load_state_dict(saved["model"])
             self.outer.load_state_dict(saved["outer"])
@@ -93,7 +94,7 @@ def test_rounds_of_a_service_are_those_of_a_rehearsal(tmp_path):
         workers = [Worker(service, i) for i in range(3)]
         modules = [model() for _ in workers]
         down = sm.named("identity", values="eden-2")
-        rehearsal = Rehearsal(modules, SPARSE, down, seed=workers[0].outer.link.node.run.seed)
+        rehearsal = Rehearsal(modules, SPARSE, down, seed=workers[0].link.node.run.seed)
         named = dict(zip(NODES, rehearsal.members, strict=True))
         for name, member in named.items():
             member.client = sm.Client(rehearsal.hub.run, name)
@@ -104,6 +105,8 @@ def test_rounds_of_a_service_are_those_of_a_rehearsal(tmp_path):
                     train(net, i, EVERY * t + step)
             rehearsal.exchange()
             assert_alike(*workers)
+            assert sum(worker.link.sent for worker in workers) == rehearsal.sent
+            assert sum(worker.link.received for worker in workers) == rehearsal.received
             # The order in which payloads come moves last digits of a mean of three, and that may move a code of it.
             np.testing.assert_allclose(workers[0].outer.position.at, rehearsal.position.at, atol=1e-3)
 
@@ -127,7 +130,7 @@ def test_a_worker_dies_misses_rounds_and_catches_up_to_the_bit(tmp_path):
         two.outer.join()
         assert_alike(one, two, back)
         assert back.outer.round == 4
-        assert two.outer.link.missed == 0
+        assert two.link.missed == 0
 
 
 def test_a_movement_that_comes_too_late_is_dropped_and_the_worker_goes_on(tmp_path):
@@ -136,7 +139,7 @@ def test_a_movement_that_comes_too_late_is_dropped_and_the_worker_goes_on(tmp_pa
         at_once(one.round, two.round)
         late.round()
         assert_alike(one, two, late)
-        assert late.outer.link.missed == 1
+        assert late.link.missed == 1
         torch.testing.assert_close(late.net.state_dict(), one.net.state_dict(), rtol=0, atol=0)
         skipped = one.outer.position.at.copy()
         assert service.operate("skip")[0] == 200

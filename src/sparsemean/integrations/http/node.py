@@ -65,6 +65,11 @@ class HttpNode:
         Seconds without an answer after which ``Unreachable`` is raised.
     insecure : bool, default False
         Speak without TLS to a server that is not on this machine, where others can read the token.
+
+    Attributes
+    ----------
+    sent_bytes, heard_bytes : int
+        Of payloads that the service took, and of means that it sent, so far.
     """
 
     def __init__(
@@ -84,6 +89,7 @@ class HttpNode:
         self._encoder = encoder
         self._state = None if state is None else Path(state)
         self._weight = weight
+        self.sent_bytes = self.heard_bytes = 0
         self._heard: Heard | None = None
         self._sent: int | None = None  # the last round whose receipt came here
 
@@ -193,6 +199,7 @@ class HttpNode:
         if self.run.scheme.node_state and self._state is not None:
             _write(self._state, self.client.save())
         self._sent = receipt.round
+        self.sent_bytes += len(blob)
         return receipt
 
     def mean(self, round: int | None = None) -> Heard | None:
@@ -214,7 +221,7 @@ class HttpNode:
         headers = {} if held is None else {"If-None-Match": held.etag}
         answer = self._link.ask("GET", MEAN, headers=headers, also=(304, 404))
         if answer.status == 200:
-            self._heard = heard_in(self._told[2], answer.body)
+            self._heard = self._read(answer.body)
         return None if answer.status == 404 else self._heard
 
     def mean_of(self, round: int) -> Heard | None:
@@ -228,17 +235,16 @@ class HttpNode:
         answer = self._link.ask("GET", f"{MEAN}?{urlencode({'round': round})}", also=(204,))
         if answer.status == 204:
             return None
-        heard = heard_in(self._told[2], answer.body)
+        heard = self._read(answer.body)
         if heard.round != round:
             raise MalformedPayload(f"the service sent the mean of round {heard.round} for that of round {round}")
         if self._heard is None or self._heard.round < round:
             self._heard = heard
         return heard
 
-    @property
-    def mean_bytes(self) -> int:
-        """The bytes of a mean as the service broadcasts it."""
-        return self._told[2].payload_bytes
+    def _read(self, frame: bytes) -> Heard:
+        self.heard_bytes += len(frame)
+        return heard_in(self._told[2], frame)
 
     def restore(self, saved: bytes) -> None:
         """Make payloads from what ``client.save()`` returned on: an encoder's state as it was then."""

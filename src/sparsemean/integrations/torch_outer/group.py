@@ -86,8 +86,8 @@ class GroupLink(Link):
         """Use this group from now on; ``OuterMean.join`` has to be called after it, by every worker."""
         if not dist.is_initialized():
             raise InvalidInput("there is no process group yet; call torch.distributed.init_process_group first")
-        found: dist.ProcessGroup = dist.group.WORLD if group is None else group
-        if dist.get_rank(found) < 0:
+        found = dist.group.WORLD if group is None else group
+        if found is None or dist.get_rank(found) < 0:
             raise InvalidInput("this rank is not in the group; make the link at the ranks that lead a worker alone")
         if "gloo" not in str(dist.get_backend_config(found)):
             raise InvalidInput('the group carries no tensors of the CPU; make one with dist.new_group(backend="gloo")')
@@ -139,8 +139,8 @@ class GroupLink(Link):
         self._reached(lambda: dist.all_gather(every, mine, group=self.group))
         workers = []
         for each in every:
-            *rest, length, text = _WORKER.unpack(each.numpy().tobytes())
-            workers.append(_Worker(*rest, text[:length].decode()))
+            *facts, length, text = _WORKER.unpack(each.numpy().tobytes())
+            workers.append(_Worker._make([*facts, text[:length].decode()]))
         for what, remedy in (
             ("settings", "the same model and outer optimiser"),
             ("run", "the same scheme and seed"),
@@ -185,9 +185,7 @@ class GroupLink(Link):
         called = self._all_reached({rank: calls[self._workers[rank].name].packed() for rank in self._live[1:]})
         own = self._workers[0].name
         blob = b"" if movement is None else self._member.encode(movement, calls[own])
-        answer = hub.accept(own, blob)
-        self._member.answered(round, answer)
-        answers = {}
+        answer, answers = hub.accept(own, blob), {}
         for rank in called:
             try:
                 blob = self._receive(rank, self.run.payload_bytes)
@@ -200,6 +198,7 @@ class GroupLink(Link):
         except TooFewNodes as few:
             self._all_reached(dict.fromkeys(answers, b""))
             raise LinkBroken(f"{few}; connect the workers anew, and join()") from None
+        self._member.answered(round, answer)
         self._all_reached({rank: told + frame for rank, told in answers.items()})
         self.sent, self.received = self.sent + len(blob), self.received + len(frame)
         self._member.last = mean if self.run.relative else None
@@ -282,13 +281,14 @@ class GroupLink(Link):
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         try:
-            member, hub = state["member"], state["hub"]
-            self._member.load_state_dict(member)
-            if hub is not None and self.rank == 0:
-                self._hub = Hub(self.run, self.down, self._minimum)
-                self._hub.load_state_dict(hub)
+            hub, member = None, Member(self.run, self.down, self._member.client.node)
+            member.load_state_dict(state["member"])
+            if state["hub"] is not None and self.rank == 0:
+                hub = Hub(self.run, self.down, self._minimum)
+                hub.load_state_dict(state["hub"])
         except (KeyError, TypeError) as error:
             raise InvalidInput(f"{WRONG}: {error} is missing") from None
+        self._member, self._hub = member, hub
 
 
 def _message(blob: bytes) -> list[Tensor]:

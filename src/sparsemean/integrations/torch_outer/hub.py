@@ -197,4 +197,3 @@ class Hub:
         self.server.restore(bytes_in(state["server"]))
         self._speaker = Client.restore(self.down, SENDER, bytes_in(state["speaker"]))
         self.last = array_in(state["last"], self.run.dim)
-

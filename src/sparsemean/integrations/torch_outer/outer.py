@@ -59,7 +59,9 @@ class OuterMean:
             if link is None:
                 raise InvalidInput("the rank that leads the module needs a link: GroupLink(…) or HttpLink(…)")
             self._link = link
-            link.open(self.position, _settings(self.parameters, optimiser), _seed(self.parameters, optimiser, self.position))
+            link.open(
+                self.position, _settings(self.parameters, optimiser), _seed(self.parameters, optimiser, self.position)
+            )
 
     @property
     def link(self) -> Link:

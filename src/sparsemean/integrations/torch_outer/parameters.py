@@ -31,8 +31,8 @@ class Parameters:
     """Where each trainable parameter stands in a vector of float32, in the order in which the module names them.
 
     A module that several ranks hold together (DDP, ``fully_shard``) is one worker: its first rank *leads*, and has the
-    vector. Parameters are gathered and spread one at a time, so that no rank but that one ever holds more than one whole
-    parameter of a sharded module. Buffers are left alone: they stay each worker's own.
+    vector. Parameters are gathered and spread one at a time, so that no rank but that one ever holds more than one
+    whole parameter of a sharded module. Buffers are left alone: they stay each worker's own.
 
     Parameters
     ----------

@@ -46,8 +46,8 @@ class HttpLink(Link):
     def join(self, position: Position, optimiser: OuterSGD) -> bool:
         if self.node.run.seed != self._seed:
             raise InvalidInput(
-                "the service's run was made for a model that begins otherwise, or for another outer optimiser; give all "
-                "workers those of run_of(module, scheme, optimiser)"
+                "the service's run was made for a model that begins otherwise, or for another outer optimiser; give "
+                "all workers those of run_of(module, scheme, optimiser)"
             )
         means = self._means(position.round, self._open(position.round))
         for mean in means:
@@ -61,7 +61,6 @@ class HttpLink(Link):
                 return []
             try:
                 self.node.send(movement, round)
-                self.sent += self.node.run.payload_bytes
                 number = self.node.round(round).number
             except WrongRound:
                 number = self.node.round(round).number
@@ -92,8 +91,8 @@ class HttpLink(Link):
         found: list[Floats | None] = []
         for round in range(first, end):
             told = self.node.mean_of(round)
-            self.received += 0 if told is None else self.node.mean_bytes
             found.append(None if told is None else told.mean)
+        self.sent, self.received = self.node.sent_bytes, self.node.heard_bytes
         return found
 
     def state_dict(self) -> dict[str, Any]:
