@@ -1,6 +1,6 @@
 """Train 8 workers that exchange every 50 steps: held-out loss against bytes, and the time over slow links.
 
-python examples/outer/train.py            # half an hour on two cores; --quick: seconds, on the digits
+python examples/outer/train.py            # a quarter of an hour of processor time; --quick: seconds, on the digits
 """
 
 from __future__ import annotations
