@@ -14,9 +14,9 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip insta
 pytest.importorskip("torchft", reason="torchft is not installed: pip install torchft==0.2.0")
 
 import sparsemean as sm  # noqa: E402
-from sparsemean.integrations.torch_outer.torchft import SparseProcessGroup  # noqa: E402
+from sparsemean.integrations.torchft import SparseProcessGroup  # noqa: E402
 
-from .test_flower_processes import network_of_its_own  # noqa: E402
+from .own_network import network_of_its_own  # noqa: E402
 
 REPLICAS = Path(__file__).with_name("torchft_replicas.py")
 DIM = 20 * 40 + 40 * 5  # in tensors of 100 entries or more

@@ -24,7 +24,7 @@ from torchft.manager import Manager
 from torchft.process_group import ProcessGroupGloo
 
 import sparsemean as sm
-from sparsemean.integrations.torch_outer.torchft import SparseProcessGroup
+from sparsemean.integrations.torchft import SparseProcessGroup
 
 PATIENCE = timedelta(seconds=60)
 GROUPS: dict[str, Callable[[], Any]] = {

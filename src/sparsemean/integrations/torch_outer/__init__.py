@@ -2,10 +2,7 @@
 
     outer = OuterMean(model, GroupLink(sm.named("auto", bytes=70_000)), every=50)
     outer.join()
-    for batch in data:
-        ...
-        optimiser.step()
-        outer.step()
+    outer.step()  # after each step of the local optimiser
 
 A worker is a node, an exchange a round: x = parameters − broadcast goes through any scheme, and the mean of the workers
 that came moves the broadcast by an outer optimiser that all of them apply alike.

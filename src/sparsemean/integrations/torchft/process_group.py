@@ -10,11 +10,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 from torch.distributed.distributed_c10d import AllgatherOptions  # type: ignore[attr-defined]
-
-try:
-    from torchft.process_group import ProcessGroup, ProcessGroupGloo, ProcessGroupWrapper
-except ImportError as missing:
-    raise ImportError("this needs torchft: pip install 'torchft==0.2.0'", name="torchft") from missing
+from torchft.process_group import ProcessGroup, ProcessGroupGloo, ProcessGroupWrapper
 
 from sparsemean.client import Client
 from sparsemean.errors import IncompatibleScheme, MalformedPayload
