@@ -144,6 +144,7 @@ def test_ranks_that_hold_a_module_together_are_one_worker(four, kind):
 def test_parameters_of_bfloat16_have_a_broadcast_of_float32(four):
     for rank in four:
         found = rank["bfloat16"]
+        assert found["exact"] < 0.5, "the broadcast is finer than the parameters"
         assert torch.equal(found["at"][0], found["at"][1]), "nobody moved, so that rounding is not a movement"
         for mine, theirs in zip(found["after"], four[0]["bfloat16"]["after"], strict=True):
             assert_same(mine, theirs)

@@ -102,12 +102,16 @@ def every_scheme(folder: Path) -> dict[str, Any]:
 
 
 def bfloat16(folder: Path) -> dict[str, Any]:
+    """Two exchanges in which nobody has moved follow on training, without outer momentum."""
     net = model(dtype=torch.bfloat16)
-    outer = joined(net, GroupLink(sm.named("identity")))
-    at = [outer.position.at.copy()]
-    outer.exchange()  # nobody has moved
-    at.append(outer.position.at.copy())
-    return {"at": torch.stack([torch.from_numpy(each) for each in at]), "after": trained(net, outer, dist.get_rank())}
+    outer = joined(net, GroupLink(sm.named("identity")), OuterSGD(0.7, 0.0))
+    after = trained(net, outer, dist.get_rank())
+    at = []
+    for _ in range(2):
+        outer.exchange()
+        at.append(torch.from_numpy(outer.position.at.copy()))
+    exact = at[0] == at[0].bfloat16().float()
+    return {"at": torch.stack(at), "after": after, "exact": float(exact.float().mean())}
 
 
 def resumed(folder: Path) -> dict[str, Any]:
