@@ -44,8 +44,6 @@ from sparsemean.wire.frame import frame_digest
 DIM, LAYERS = 20_000, (3_000, 9_000, 8_000)  # of which neither 2 nor 3 shards begin where a layer does
 WEIGHTS = {f"node-{i}": [1.0 + i, 2.0, 0.0 if i == 1 else 1.5] for i in range(5)}
 SAME = {
-    "rand-k-spatial-adaptive": sm.named("rand-k-spatial-adaptive", k=(0.05, 0.02), values="int8"),
-    "rand-k-temporal-shared-stable": sm.named("rand-k-temporal-shared-stable", k=0.05),
     "diana": sm.named("diana", k=0.05),
     "rand-k-epochs-hybrid": sm.named("rand-k-epochs-hybrid", k=(0.25, 0.02), values="int8"),
 }

@@ -42,7 +42,7 @@ def swept(journal: str, operations: tuple[str, ...], ways: tuple[str, ...], nth:
 @pytest.mark.parametrize("journal", ["with", "without"])
 def test_an_interrupted_call_leaves_the_state_before_or_after_it_and_can_be_made_again(journal: str):
     # Without a journal a payload is put into the queue by the main thread itself, so more of its lines count.
-    nth = {"with": 36, "without": 8}[journal]
+    nth = {"with": 54, "without": 12}[journal]
     swept(journal, OPERATIONS, ("signal", "raise", "twice", "timer"), nth, timers=6)
 
 
