@@ -213,11 +213,16 @@ def test_a_worker_is_killed_and_comes_back(tmp_path):
 
 
 def test_the_others_go_on_when_rank_0_dies(tmp_path):
-    """They say so with nothing changed, and a group of their own has a new server, which begins nodes afresh."""
+    """They say so with nothing changed; a group of their own has a new server, which begins nodes afresh.
+
+    Too few for a round, they are told, and go on with the same movements once fewer will do.
+    """
     run_ranks(tmp_path, range(3), 3, ["broken"], dies=0)
     one, two = (torch.load(tmp_path / f"found-{rank}.pt", weights_only=True)["broken"] for rank in (1, 2))
     for found in (one, two):
         assert "LinkBroken" in found["said"]
         assert "bind()" in found["said"]
-        assert (found["same"], found["changed"], found["round"]) == (True, False, 2)
+        assert (found["same"], found["changed"], found["round"]) == (True, False, 3)
+        assert "LinkBroken" in found["few"]
+        assert found["few same"]
         assert_same(found["after"], one["after"])

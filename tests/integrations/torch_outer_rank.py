@@ -273,7 +273,10 @@ def killed(folder: Path) -> dict[str, Any]:
 
 
 def broken(folder: Path) -> dict[str, Any]:
-    """Rank 0 dies; the others say so with their state as it was, and go on by themselves in a new group."""
+    """Rank 0 dies; the others say so with their state as it was, and go on by themselves in a new group.
+
+    There they are too few for a round, until fewer will do.
+    """
     rank = dist.get_rank()
     net = model(seed=rank)
     optimiser = local(net)
@@ -294,7 +297,16 @@ def broken(folder: Path) -> dict[str, Any]:
     link.bind()
     changed = outer.join()
     outer.exchange()
-    return {"said": said, "same": same, "changed": changed, "round": outer.round, "after": whole(net)}
+    train_step(net, optimiser, rank, EVERY + 1)
+    link.minimum, before = 3, whole(net)
+    few = told(outer.exchange)
+    few_same = all(torch.equal(each, whole(net)[name]) for name, each in before.items()) and outer.round == 2
+    link.minimum = 2
+    link.bind()
+    outer.join()
+    outer.exchange()  # of a round that has these payloads already
+    found = {"said": said, "same": same, "changed": changed, "few": few, "few same": few_same}
+    return {**found, "round": outer.round, "after": whole(net)}
 
 
 CASES = [every_scheme, bfloat16, resumed, shared_modules, not_a_number, differing, alone_refused, killed, broken]

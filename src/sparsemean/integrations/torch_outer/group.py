@@ -60,7 +60,7 @@ class GroupLink(Link):
     name : str, optional
         What rank 0 remembers this worker by; by default its rank. Give one where ranks may change.
     minimum : int, default 1
-        With fewer workers in a round ``LinkBroken`` is raised.
+        With fewer workers in a round ``LinkBroken`` is raised; that of rank 0 counts, and may be changed.
     seed : int, default 0
         Of the run; the same at all workers.
     """
@@ -75,7 +75,7 @@ class GroupLink(Link):
         seed: int = 0,
     ) -> None:
         self._scheme, self._down, self._seed = scheme, down, seed
-        self._minimum = whole(minimum, "minimum", 1)
+        self.minimum = whole(minimum, "minimum", 1)
         self._name = None if name is None else node_name(name)
         self._hub: Hub | None = None
         self._workers: Sequence[_Worker] = ()
@@ -120,7 +120,7 @@ class GroupLink(Link):
         if any(worker.position != ahead.position for worker in workers):
             self._share(position, first, ahead, changed)
         if self.rank == 0 and (self._hub is None or self._hub.round != ahead.round):
-            self._hub = Hub(self.run, self.down, self._minimum, ahead.round)
+            self._hub = Hub(self.run, self.down, self.minimum, ahead.round)
             self._hub.last = self._member.last
             fresh = True
         else:
@@ -181,6 +181,7 @@ class GroupLink(Link):
     def _lead(self, movement: Floats | None) -> Floats:
         """Rank 0's part of a round."""
         hub, round = self.hub, self.hub.round
+        hub.minimum = self.minimum
         calls = hub.call(self.live)
         called = self._all_reached({rank: calls[self._workers[rank].name].packed() for rank in self._live[1:]})
         own = self._workers[0].name
@@ -284,7 +285,7 @@ class GroupLink(Link):
             hub, member = None, Member(self.run, self.down, self._member.client.node)
             member.load_state_dict(state["member"])
             if state["hub"] is not None and self.rank == 0:
-                hub = Hub(self.run, self.down, self._minimum)
+                hub = Hub(self.run, self.down, self.minimum)
                 hub.load_state_dict(state["hub"])
         except (KeyError, TypeError) as error:
             raise InvalidInput(f"{WRONG}: {error} is missing") from None
