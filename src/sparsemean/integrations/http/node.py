@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import time
 from collections.abc import Iterator
 from functools import cached_property
@@ -18,6 +17,7 @@ from sparsemean.client import Client
 from sparsemean.encoders import Encoder
 from sparsemean.errors import ForeignPayload, InvalidInput, MalformedPayload, OutOfStep, WrongPlan, WrongRound
 from sparsemean.integrations.http.broadcast import heard_in
+from sparsemean.integrations.http.files import replace_file
 from sparsemean.integrations.http.link import Link
 from sparsemean.integrations.http.messages import (
     LONGEST_WAIT,
@@ -197,7 +197,7 @@ class HttpNode:
         receipt = receipt_of(self._link.ask("PUT", PAYLOAD, blob, headers).json().get("receipt"))
         self.client.delivered(receipt)
         if self.run.scheme.node_state and self._state is not None:
-            _write(self._state, self.client.save())
+            replace_file(self._state, self.client.save())
         self._sent = receipt.round
         self.sent_bytes += len(blob)
         return receipt
@@ -280,16 +280,3 @@ class HttpNode:
                 log.warning("round %d ended before this node's vector came", told.number)
             if rows.ndim == 2 and told.number == len(rows) - 1:
                 return
-
-
-def _write(path: Path, content: bytes) -> None:
-    """Replace a file in one step, so that a node that dies here finds the old state or the new one."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with beside.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)

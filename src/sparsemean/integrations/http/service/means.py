@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import logging
-import os
 import re
 from contextlib import suppress
 from pathlib import Path
 
 from sparsemean.errors import InvalidInput
+from sparsemean.integrations.http.files import replace_file
 
 MOST_BYTES = 1 << 28
 _NAME = re.compile(r"round-([0-9]{9,19})\.frame")
@@ -70,17 +70,10 @@ class Means:
         return self._folder / f"round-{round:09d}.frame"
 
     def _write(self, path: Path, frame: bytes) -> bool:
-        beside = path.with_name(f".{path.name}")
         try:
-            with beside.open("wb") as file:
-                file.write(frame)
-                file.flush()
-                os.fsync(file.fileno())
-            beside.replace(path)
+            replace_file(path, frame)
         except OSError as error:
             log.error("%s is not kept, for nodes that miss that mean: %s", path.name, error)
-            with suppress(OSError):
-                beside.unlink()
             return False
         return True
 
