@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip install 'sparsemean[torch]'")
-pytest.importorskip("torchft", reason="torchft is not installed: pip install torchft==0.2.0")
+pytest.importorskip("torchft", reason="torchft is not installed: pip install 'sparsemean[torchft]'")
 
 import sparsemean as sm  # noqa: E402
 from sparsemean.integrations.torchft import SparseProcessGroup  # noqa: E402

@@ -7,7 +7,7 @@ try:
     import torchft  # noqa: F401
 except ImportError as missing:
     raise ImportError(
-        "sparsemean.integrations.torchft needs torchft: pip install 'torchft==0.2.0'", name="torchft"
+        "sparsemean.integrations.torchft needs torchft: pip install 'sparsemean[torchft]'", name="torchft"
     ) from missing
 
 from sparsemean.integrations.torchft.process_group import SparseProcessGroup
