@@ -25,7 +25,8 @@ SHARDED = (
     "is sharded by FSDP (FullyShardedDataParallel or fully_shard), whose ranks each keep a part of a gradient, while "
     "the hook averages whole ones; where the net fits on every rank use DistributedDataParallel(net), else FSDP "
     "without the hook and with gradients of 16 bits: mixed_precision=MixedPrecision(reduce_dtype=torch.bfloat16), or "
-    "with fully_shard mp_policy=MixedPrecisionPolicy(reduce_dtype=torch.bfloat16)"
+    "with fully_shard mp_policy=MixedPrecisionPolicy(reduce_dtype=torch.bfloat16); between groups of ranks, "
+    "sparsemean.integrations.torch_outer averages fully_shard modules every few steps"
 )
 """Why a model is refused, and what its users can do."""
 
