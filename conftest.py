@@ -7,7 +7,14 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
-ENGINES = {"flower": "flwr", "ray": "ray", "torch_ddp": "torch", "http/service": "uvicorn"}
+ENGINES = {
+    "flower": "flwr",
+    "ray": "ray",
+    "torch_ddp": "torch",
+    "torch_outer": "torch",
+    "torchft": "torchft",
+    "http/service": "uvicorn",
+}
 
 collect_ignore = ["docs/conf.py"]  # Sphinx reads it; it has no examples
 

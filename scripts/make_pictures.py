@@ -19,6 +19,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 import sparsemean as sm
+from sparsemean.lab.byte_budget import finest_eden
 from sparsemean.lab.experiments import Setting, run_setting
 from sparsemean.lab.report.figure.style import style_of
 from sparsemean.lab.weather import load_weather
@@ -75,6 +76,7 @@ def overview() -> Figure:
         "rand-k": ("float32", "Rand-k"),
         "rand-k-spatial-avg": ("float32", "Rand-k-Spatial (Avg)"),
         "rand-k-balanced-hybrid": ("int8", "Balanced draws,\nhybrid memory, int8"),
+        "identity": (finest_eden(x.shape[-1], 100), "Whole vectors,\nthree bits a value"),
         "auto": ("", "Auto"),
     }
     told = {name: played(name, x, 100, values) for name, (values, _) in schemes.items()}
@@ -199,9 +201,12 @@ def budgets() -> Figure:
         "rand-k-spatial-avg": "float32",
         "rand-k-spatial-max": "int8",
         "rand-k-balanced-hybrid": "int8",
+        "identity": "eden",
         "auto": "",
     }.items():
-        error = [np.mean(errors_of(played(name, x, size, values), x)) / scale for size in sizes]
+        kinds = [finest_eden(x.shape[-1], size) if values == "eden" else values for size in sizes]
+        estimates = [played(name, x, size, kind) for size, kind in zip(sizes, kinds, strict=True)]
+        error = [np.mean(errors_of(each, x)) / scale for each in estimates]
         label = f"{style_of(name).label}, {values}".removesuffix(", ")
         draw(axes, name, sizes, error, marker="o", ms=4, label=label)
     axes.axhline(1, color="#8b95a3", ls="--", lw=0.8)

@@ -1,6 +1,7 @@
 """Auto beside the best fixed scheme, at equal bytes, on tasks of several kinds.
 
     python scripts/measure_auto.py [--tasks 'weather;rest'] [--bits 1,3.2] [--node stateful] [--seeds 1] [--data DIR]
+        [--values int8,eden-1,…] [--screened 4]
 
 For each task and number of bits a coordinate, every fixed scheme that nodes of that kind could run is played with the
 same bytes: unbiased ones, as auto is. Printed are the geometric means, over seeds and over all rounds but the first and
@@ -14,7 +15,7 @@ from __future__ import annotations
 
 import argparse
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,22 +27,24 @@ from sparsemean._types import Doubles, Floats
 from sparsemean.lab import datasets
 from sparsemean.lab.byte_budget import finest_eden
 from sparsemean.lab.datasets import Images, Stream, splits
-from sparsemean.lab.tasks import KMeans, LogisticRegression, PowerIteration, StreamTask, Task
+from sparsemean.lab.experiments.catalogue import FULL
+from sparsemean.lab.experiments.catalogue.learning import logistic_setting
+from sparsemean.lab.experiments.prepare import task_of
+from sparsemean.lab.node_schemes import DIFFERENCE, EDEN, RELATIVE, whole_schemes
+from sparsemean.lab.tasks import KMeans, LogisticRegression, PowerIteration, StreamTask, Task, new_vectors
 from sparsemean.lab.trace import play
+from sparsemean.wire.values import value_name
 
 NAMES: tuple[FixedScheme, ...] = ("rand-k-balanced", "rand-k-balanced-hybrid", "rand-k-epochs-hybrid")
 """Of the others that are unbiased, none was better by more than 3 % on drift, weather, jump and nodes that agree."""
 VALUES: tuple[ValueName, ...] = ("float32", "int16", "int8", "eden-1", "eden-2", "eden-3", "eden-4", "eden-6")
-SCREENED = 4
-"""With several seeds, so many fixed schemes are played with all: the best with the first, by each measure."""
 Made = tuple[Task[Any], int]
 Figures = dict[str, tuple[float, float, float]]
 
 
 def alike(correlation: float, dim: int, rounds: int, rng: np.random.Generator) -> Made:
     """New vectors in every round, of ten nodes that have so much in common."""
-    common, own = rng.normal(size=(rounds, 1, dim)), rng.normal(size=(rounds, 10, dim))
-    return StreamTask((np.sqrt(correlation) * common + np.sqrt(1 - correlation) * own).astype(np.float32)), rounds
+    return StreamTask(new_vectors(10, dim, rounds, correlation, rng).astype(np.float32)), rounds
 
 
 def drifting(change: float, common: float, rounds: int, rng: np.random.Generator, jump: int = 0) -> Made:
@@ -98,6 +101,10 @@ def tasks(data: Path | None) -> dict[str, Callable[[np.random.Generator], Made]]
 
         return made
 
+    def cifar(rng: np.random.Generator) -> Made:
+        setting = logistic_setting(FULL, int(rng.integers(2**31)), "auto", None, "auto")
+        return task_of(setting, None if data is None else str(data)), 31
+
     return {
         "alike 0": lambda rng: alike(0.0, 8192, 12, rng),
         "alike .9": lambda rng: alike(0.9, 8192, 12, rng),
@@ -112,22 +119,23 @@ def tasks(data: Path | None) -> dict[str, Callable[[np.random.Generator], Made]]
         "K-means, IID": kmeans("iid"),
         "K-means, non-IID": kmeans("non-iid"),
         "logistic regression, non-IID": logistic("non-iid"),
+        "CIFAR-10, non-IID": cifar,
     }
 
 
-def fixed(dim: int, room: int, node: Knowledge) -> dict[str, sm.Scheme]:
+def fixed(dim: int, room: int, node: Knowledge, kinds: Sequence[ValueName] = VALUES) -> dict[str, sm.Scheme]:
     """What nodes of this kind could run within so many bytes."""
     found = {}
     values: ValueName = finest_eden(dim, room)
-    whole = sm.Scheme(sm.Identity(), values=values)
-    if sm.Run(whole, dim).payload_bytes <= room:
-        found[f"identity {values}"] = whole
+    whole = whole_schemes(values)
+    if sm.Run(whole[EDEN], dim).payload_bytes <= room:
+        found[f"identity {values}"] = whole[EDEN]
         if node == "stateful":
-            found[f"difference {values}"] = sm.Scheme(sm.Difference(sm.Identity()), memory=sm.Offset(), values=values)
+            found[f"difference {values}"] = whole[DIFFERENCE]
         if node == "broadcast":
-            found[f"relative identity {values}"] = sm.Scheme(sm.Relative(sm.Identity()), values=values)
+            found[f"relative identity {values}"] = whole[RELATIVE]
     for name in NAMES:
-        for values in VALUES:
+        for values in kinds:
             try:
                 scheme = sm.Run.for_bytes(name, dim, room, values=values).scheme
             except sm.InvalidInput:
@@ -136,6 +144,9 @@ def fixed(dim: int, room: int, node: Knowledge) -> dict[str, sm.Scheme]:
             if node == "broadcast" and name.endswith("hybrid"):
                 relative = sm.Scheme(sm.Relative(scheme.encoder), scheme.decoder, scheme.memory, values)
                 found[f"relative {name} {values}"] = relative
+            if node == "stateful" and name.endswith("hybrid"):
+                remembered = sm.Scheme(sm.Remembered(scheme.encoder), scheme.decoder, scheme.memory, values)
+                found[f"remembered {name} {values}"] = remembered
     return found
 
 
@@ -151,12 +162,14 @@ def measured(task: Callable[[np.random.Generator], Made], scheme: sm.Scheme, see
     return every, last, float(np.mean(ends))
 
 
-def best_of(task: Callable[[np.random.Generator], Made], schemes: dict[str, sm.Scheme], seeds: int) -> Figures:
+def best_of(
+    task: Callable[[np.random.Generator], Made], schemes: dict[str, sm.Scheme], seeds: int, screened: int
+) -> Figures:
     """What is measured of each scheme, with all seeds where it is among the best of the first one."""
     first = {name: measured(task, scheme, 1) for name, scheme in schemes.items()}
     if seeds == 1:
         return first
-    chosen = {name for i in (0, 1) for name in sorted(first, key=lambda each: first[each][i])[:SCREENED]}
+    chosen = {name for i in (0, 1) for name in sorted(first, key=lambda each: first[each][i])[:screened]}
     return {name: measured(task, schemes[name], seeds) for name in sorted(chosen)}
 
 
@@ -168,15 +181,17 @@ def main() -> None:
     parser.add_argument("--node", default="stateless", choices=("stateless", "broadcast", "stateful"))
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--data", type=Path)
+    parser.add_argument("--values", default=",".join(VALUES), help="of fixed schemes that send a share")
+    parser.add_argument("--screened", type=int, default=4, help="fixed schemes, by each measure, that all seeds play")
     given = parser.parse_args()
     warnings.simplefilter("ignore", sm.DivergenceWarning)
-    every = tasks(given.data)
+    every, kinds = tasks(given.data), [value_name(name) for name in given.values.split(",")]
     for name in given.tasks.split(";") if given.tasks else every:
         made, _ = every[name](np.random.default_rng(1000))
         for bits in map(float, given.bits.split(",")):
             room = 64 + int(np.ceil(bits * made.dim / 8)) + 4 * -(-made.dim // 4096)
             auto = measured(every[name], sm.named("auto", bytes=room, node=given.node), given.seeds)
-            found = best_of(every[name], fixed(made.dim, room, given.node), given.seeds)
+            found = best_of(every[name], fixed(made.dim, room, given.node, kinds), given.seeds, given.screened)
             best = [min(found, key=lambda each, i=i: found[each][i]) for i in (0, 1)]  # type: ignore[misc]
             shown = (
                 f"{label} {auto[i]:.2e}, {best[i]} {found[best[i]][i]:.2e}: {auto[i] / found[best[i]][i]:.2f}"

@@ -13,6 +13,7 @@ import sparsemean as sm
 from sparsemean._names import ValueName
 from sparsemean.kernels import Sample
 from sparsemean.kernels.compiled import sample as draw
+from sparsemean.kernels.one_pass import Sent, one_pass
 from sparsemean.kernels.ranks import rank_words
 from sparsemean.kernels.sample import gather
 from sparsemean.sampling import tile_size
@@ -50,12 +51,15 @@ def samples() -> None:
 
 
 def epochs() -> None:
-    """What restores few-bit values, draws later rounds of an epoch, and goes through lists of coordinates."""
+    """What restores few-bit values, draws later rounds of an epoch, goes through lists, or once through tiles."""
     for values in FEW_BITS:
         sm.estimate_mean(np.ones((2, DIM)), sm.named("identity", values=values))
     for values in EXACT:
         play(sm.named("rand-k-epochs-hybrid", k=10, values=values), values)
     sm.simulate(sm.Run(sm.Scheme(sm.RandK(10, draw=sm.Epochs())), DIM), np.ones((3, 2, DIM), np.float32))
+    sample = Sample.keyed(bytes(32), DIM, 10, tile_size(DIM))
+    for values in EXACT:
+        one_pass(Sent([sample], [np.ones(10, values)], 500.0, DIM), np.ones(2), 0.0, np.empty(DIM), None)
 
 
 if __name__ == "__main__":

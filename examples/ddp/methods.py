@@ -10,7 +10,7 @@ from typing import Any
 
 import torch.distributed as dist
 from torch import Tensor
-from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
+from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook, fp16_compress_hook
 from torch.distributed.algorithms.ddp_comm_hooks.powerSGD_hook import PowerSGDState, powerSGD_hook
 from torch.nn.parallel import DistributedDataParallel
 
@@ -43,8 +43,8 @@ class Method(ABC):
     name: str
 
     @abstractmethod
-    def register(self, model: DistributedDataParallel) -> State | None:
-        """Make the model average its gradients in this way."""
+    def register(self, model: DistributedDataParallel, seed: int) -> State | None:
+        """Make the model average its gradients in this way; what is random of it by this seed."""
 
 
 @dataclass(frozen=True)
@@ -53,8 +53,18 @@ class Dense(Method):
 
     name: str = "dense"
 
-    def register(self, model: DistributedDataParallel) -> None:
+    def register(self, model: DistributedDataParallel, seed: int) -> None:
         model.register_comm_hook(None, allreduce_hook)
+
+
+@dataclass(frozen=True)
+class Fp16(Method):
+    """All of every gradient, in 16 bits: a hook that PyTorch ships."""
+
+    name: str = "fp16"
+
+    def register(self, model: DistributedDataParallel, seed: int) -> None:
+        model.register_comm_hook(None, fp16_compress_hook)
 
 
 @dataclass(frozen=True)
@@ -67,8 +77,9 @@ class PowerSGD(Method):
     def name(self) -> str:  # type: ignore[override]
         return f"PowerSGD, rank {self.rank}"
 
-    def register(self, model: DistributedDataParallel) -> None:
-        state = PowerSGDState(None, self.rank, start_powerSGD_iter=WARM_UP, min_compression_rate=1)
+    def register(self, model: DistributedDataParallel, seed: int) -> None:
+        options = {"start_powerSGD_iter": WARM_UP, "min_compression_rate": 1, "random_seed": seed}
+        state = PowerSGDState(None, self.rank, **options)
         model.register_comm_hook(state, powerSGD_hook)
 
 
@@ -79,7 +90,7 @@ class Ours(Method):
     name: str
     scheme: sm.Scheme
 
-    def register(self, model: DistributedDataParallel) -> State:
-        state = State(self.scheme, model, start_iter=WARM_UP)
+    def register(self, model: DistributedDataParallel, seed: int) -> State:
+        state = State(self.scheme, model, seed=seed, start_iter=WARM_UP)
         model.register_comm_hook(state, hook)
         return state

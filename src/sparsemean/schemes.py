@@ -213,8 +213,8 @@ _NAMED: dict[FixedScheme, Callable[..., Scheme]] = {
     "induced": lambda k, values: Scheme(Induced(TopK(Half(k)), RandK(Half(k, larger=True))), values=values),
     "error-feedback-top-k": lambda k, values: Scheme(ErrorFeedback(TopK(k)), values=values),
     "error-feedback-rand-k": lambda k, values: Scheme(ErrorFeedback(RandK(k)), values=values),
-    "error-feedback-chunked-top-k": lambda k, values, chunk=4096: Scheme(
-        ErrorFeedback(ChunkedTopK(k, chunk)), values=values
+    "error-feedback-chunked-top-k": lambda k, values, chunk=4096, decay=1.0: Scheme(
+        ErrorFeedback(ChunkedTopK(k, chunk), decay), values=values
     ),
     "error-feedback-sign": lambda k, values: Scheme(ErrorFeedback(Sign()), values=values),
     "diana": lambda k, values: Scheme(Difference(RandK(k)), memory=Offset(), values=values),
@@ -291,8 +291,8 @@ def named(
         How a value travels, as in ``Scheme``.
     **options
         ``ratio=`` (rand-k-spatial-opt), ``size=`` (rand-k-temporal-window), ``forget_after=`` (rand-k-temporal-stale),
-        ``over=`` (rtop-k), ``chunk=`` (error-feedback-chunked-top-k), ``moved=`` (lag), ``bytes=`` (auto, instead of
-        k) and ``node=`` (auto).
+        ``over=`` (rtop-k), ``chunk=`` and ``decay=`` (error-feedback-chunked-top-k), ``moved=`` (lag), ``bytes=``
+        (auto, instead of k) and ``node=`` (auto).
 
     >>> named("rand-k-temporal", k=0.1) == Scheme(RandK(0.1), memory=PerNode())
     True

@@ -129,3 +129,28 @@ def test_values_travel_without_the_scale_of_the_sample() -> None:
 def test_a_second_state_is_refused() -> None:
     with pytest.raises(sm.IncompatibleScheme, match="stateless"):
         sm.ErrorFeedback(sm.ErrorFeedback(sm.TopK(1)))
+
+
+def test_what_is_left_over_decays():
+    """SparseLoCo's accumulator: e ← βe + x − what was sent, with what is sent taken from βe + x."""
+    feedback, (x, y) = sm.ErrorFeedback(sm.TopK(1), decay=0.5), np.array([[4.0, 2.0], [0.0, 0.5]])
+    state = feedback.start(2)
+    first = feedback.encode(x, Key(0, 0, "a"), state)
+    state = feedback.advance(x, first, state)
+    np.testing.assert_array_equal(state["error"], [0.0, 2.0])
+    second = feedback.encode(y, Key(0, 1, "a"), state)
+    assert second is not None
+    np.testing.assert_array_equal(second.dense(2), [0.0, 1.5])
+
+
+def test_all_that_is_left_over_counts_where_nothing_is_said():
+    plain, explicit = (sm.Run(sm.Scheme(sm.ErrorFeedback(sm.TopK(1), *more)), 5) for more in ((), (1.0,)))
+    assert plain.digest == explicit.digest
+    assert "decay" not in plain.to_json()
+    assert (
+        sm.Run.from_json((told := sm.Run(sm.named("error-feedback-chunked-top-k", k=2, decay=0.95), 5)).to_json())
+        == told
+    )
+    for wrong in (0.0, 1.5, float("nan")):
+        with pytest.raises(sm.InvalidInput, match="decay"):
+            sm.ErrorFeedback(sm.TopK(1), wrong)

@@ -10,7 +10,16 @@ from pathlib import Path
 import pytest
 
 FOLDER = Path(__file__).parent
-STARTS_ENGINES = ("flower_processes", "ray", "torch_ddp", "torch_ddp_example", "turns")
+STARTS_ENGINES = (
+    "flower_processes",
+    "ray",
+    "torch_ddp",
+    "torch_ddp_example",
+    "torch_outer",
+    "torch_outer_example",
+    "torchft",
+    "turns",
+)
 # The sensor network is one too: stations, their server and a broker, which must answer each other in time.
 ENGINES = {FOLDER / f"test_{name}.py" for name in STARTS_ENGINES} | {FOLDER.parent / "examples" / "test_sensors.py"}
 

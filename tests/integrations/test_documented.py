@@ -33,6 +33,24 @@ def test_flower() -> None:
     assert server["strategy"].scheme.encoder.facts.relative
 
 
+def test_torch_outer(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch", reason="outer averaging needs torch: pip install 'sparsemean[torch]'")
+    torch.distributed.init_process_group("gloo", f"file://{tmp_path / 'store'}", rank=0, world_size=1)
+    try:
+        given: dict[str, Any] = {"net": torch.nn.Linear(100, 100, bias=False)}
+        exec(snippets("outer.md")[0], given)
+        start = given["net"].weight.detach().clone()
+        with torch.no_grad():
+            given["net"].weight += 1.0
+        assert [given["outer"].step() for _ in range(50)] == [False] * 49 + [True]
+        moved = given["net"].weight.detach() - start
+        assert float((moved - 0.7 * 1.9).abs().max()) < 1e-3  # at 7 bytes a coordinate, of one worker
+        exec(snippets("outer.md")[1], given)
+        assert given["down"].encoder.facts.unbiased is False
+    finally:
+        torch.distributed.destroy_process_group()
+
+
 def test_torch_ddp(tmp_path: Path) -> None:
     torch = pytest.importorskip("torch", reason="the DDP hook needs torch: pip install 'sparsemean[torch]'")
     torch.distributed.init_process_group("gloo", f"file://{tmp_path / 'store'}", rank=0, world_size=1)

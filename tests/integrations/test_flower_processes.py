@@ -26,6 +26,8 @@ import pytest
 
 import sparsemean as sm
 
+from .own_network import network_of_its_own
+
 pytest.importorskip("flwr", reason="the Flower integration needs flwr: pip install 'sparsemean[flower]'")
 
 ROOT = Path(__file__).parents[2]
@@ -381,19 +383,6 @@ def test_a_deployment_with_tls_and_node_authentication_goes_on_whatever_befalls_
     assert set(fourth["nodes"]) == everyone
     assert fourth["heard"] == []  # to nodes, a new run of Flower is another one
     assert fourth["metrics"]["sparsemean-error"] < 0.5 * first["metrics"]["sparsemean-error"]
-
-
-def network_of_its_own() -> list[str]:
-    """What to put before a command so that it has a loopback of its own: ray 2.55 listens on every address there is.
-
-    Nothing, where the system does not permit it.
-    """
-    for unshare in (["unshare", "--net"], ["unshare", "--map-root-user", "--net"]):
-        prefix = [*unshare, "sh", "-c", 'ip link set lo up && exec "$@"', "sh"]
-        with suppress(OSError):
-            if subprocess.run([*prefix, "true"], capture_output=True).returncode == 0:
-                return prefix
-    return []
 
 
 def run_example(folder: Path, *options: str) -> None:

@@ -269,14 +269,17 @@ def test_ranks_that_were_told_may_go_on_with_a_model_that_is_alike(three):
 
 def test_ranks_compare_their_settings_once_and_again_after_loading(three):
     for rank in three:
-        assert rank["comparisons"]["bytes"] == [[80], [], [], [], [80]]
+        assert rank["comparisons"]["bytes"] == [[88], [], [], [], [88]]
 
 
-SHARDED = r"sharded by FSDP .*; use DistributedDataParallel\(net\), or FSDP without the hook"
+SHARDED = (
+    r"sharded by FSDP .*; where the net fits on every rank use DistributedDataParallel\(net\), else .*reduce_dtype"
+)
 MODELS = {
     "fsdp": SHARDED,
     "fsdp inside": SHARDED,
     "fully_shard": SHARDED,
+    "registered with fsdp": SHARDED,
     "bare": r"got Net; use State\(scheme, DistributedDataParallel\(net\)\)",
     "the module inside": r"got Net; use State\(scheme, DistributedDataParallel\(net\)\)",
     "no module": r"got str; use State\(scheme, DistributedDataParallel\(net\)\)",

@@ -22,6 +22,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip insta
 
 from sparsemean.integrations.torch_ddp import draw  # noqa: E402
 from sparsemean.integrations.torch_ddp.exchange import Exchange, GatheredPayloads, ReducedSample  # noqa: E402
+from sparsemean.integrations.torch_ddp.host import HostPayloads, serves  # noqa: E402
 from sparsemean.integrations.torch_ddp.kinds import KINDS  # noqa: E402
 from sparsemean.integrations.torch_ddp.stream_words import stream_words  # noqa: E402
 from sparsemean.wire.values import value_name  # noqa: E402
@@ -111,10 +112,12 @@ FEW = ["mean int8", "max", "estimated int8", "temporal", "stable", "hybrid", "ba
 
 @pytest.mark.parametrize(("name", "n"), [(name, 3) for name in SCHEMES] + [(name, n) for name in FEW for n in (1, 2)])
 def test_bytes_means_and_errors_are_those_of_client_and_server(name, n):
+    """Those of the kernels to the bit, those of torch operations but for the order of sums."""
     # Ranks go by the list of all, in which their number is their slot, and not by plans, which may have a scale.
     planned = SCHEMES[name].encoder.facts.planned
     run = sm.Run(SCHEMES[name], 10_000, seed=11, nodes=list(map(str, range(n))) if planned else None)
     server, exchange = sm.Server(run), GatheredPayloads(run, n, CPU)
+    host = HostPayloads(run, n) if serves(run) else None
     for step, drawn in enumerate(vectors(n, run.dim)):
         believed = server.beliefs()[0]
         for rank, vector in enumerate(drawn):
@@ -122,9 +125,14 @@ def test_bytes_means_and_errors_are_those_of_client_and_server(name, n):
             server.accept(str(rank), frame)
             sent = exchange.sent(torch.from_numpy(vector), rank, step)
             assert sent.numpy().tobytes() == bytes(open_frame(run, str(rank), frame)[1])
+            assert host is None or torch.equal(host.sent(torch.from_numpy(vector), rank, step), sent)
         estimate = server.close_round()
+        if host is not None:
+            np.testing.assert_array_equal(meaned(host, drawn, step).numpy(), estimate.mean)
         mean = meaned(exchange, drawn, step).numpy()
         np.testing.assert_allclose(mean, estimate.mean, rtol=1e-9, atol=1e-12)
+        if host is not None:
+            assert_alike(host, exchange)
         if estimate.error_is_bound:
             assert exchange.quality is not None
             error, _, r2 = exchange.quality.tolist()
@@ -150,6 +158,16 @@ def test_bytes_means_and_errors_are_those_of_client_and_server(name, n):
             assert error == pytest.approx(expected, rel=1e-9, abs=1e-9 * size)
 
 
+def assert_alike(host: HostPayloads, exchange: GatheredPayloads) -> None:
+    """The same quality and state, but for the order of sums."""
+    assert host.bound == exchange.bound
+    assert (host.quality is None) == (exchange.quality is None)
+    if host.quality is not None and exchange.quality is not None:
+        np.testing.assert_allclose(host.quality, exchange.quality, rtol=1e-8, atol=1e-9 * float(exchange.quality[1]))
+    for key, state in exchange.state.items():
+        np.testing.assert_allclose(host.state[key].double(), state.double(), rtol=1e-7, atol=1e-9, err_msg=key)
+
+
 @pytest.mark.parametrize(("n", "k"), [(4, 0.6), (5, 0.2)])
 def test_the_error_of_balanced_ranks_is_told_without_bias(n, k):
     """Over 150 seeds, |z| < 4.5: what is told is the mean squared error or, where no two ranks meet, its bound."""
@@ -173,11 +191,13 @@ def test_the_error_of_balanced_ranks_is_told_without_bias(n, k):
 def test_a_long_vector_learns_from_the_same_tiles_as_the_server():
     run = sm.Run(sm.Scheme(sm.RandK(0.05), sm.Spatial("estimated")), 300_000, seed=2)
     assert not moment_sample(Blocks((run.dim,))).everything
-    server, exchange = sm.Server(run), GatheredPayloads(run, 3, CPU)
+    server, exchange, host = sm.Server(run), GatheredPayloads(run, 3, CPU), HostPayloads(run, 3)
     drawn = vectors(3, run.dim, rounds=1)[0]
     for rank, vector in enumerate(drawn):
         server.accept(str(rank), sm.Client(run, str(rank)).encode(vector, 0))
-    np.testing.assert_allclose(meaned(exchange, drawn, 0).numpy(), server.close_round().mean, rtol=1e-9, atol=1e-12)
+    mean = server.close_round().mean
+    np.testing.assert_allclose(meaned(exchange, drawn, 0).numpy(), mean, rtol=1e-9, atol=1e-12)
+    np.testing.assert_array_equal(meaned(host, drawn, 0).numpy(), mean)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
@@ -212,18 +232,22 @@ def test_no_number_is_read_back_from_the_device_for_a_sum():
     assert exchange.mean(sent, 0).shape == (run.dim,)
 
 
+OVERFLOWING = [
+    *("temporal", "temporal avg int4", "temporal eden-8", "stable", "hybrid"),
+    *("estimated int8", "learned", "balanced hybrid"),
+]
+
+
 @pytest.mark.parametrize("broken", [float("nan"), float("inf")])
 @pytest.mark.parametrize(
-    "name",
-    [
-        *("temporal", "temporal avg int4", "temporal eden-8", "stable", "hybrid"),
-        *("estimated int8", "learned", "balanced hybrid"),
-    ],
+    ("name", "kind"),
+    [(name, GatheredPayloads) for name in OVERFLOWING]
+    + [(name, HostPayloads) for name in OVERFLOWING if serves(sm.Run(SCHEMES[name], 10))],
 )
-def test_an_overflow_reaches_the_mean_and_is_not_remembered(name, broken):
+def test_an_overflow_reaches_the_mean_and_is_not_remembered(name, broken, kind):
     run = sm.Run(SCHEMES[name], 4_000, seed=3)
     rounds = vectors(2, run.dim)
-    exchange = GatheredPayloads(run, 2, CPU)
+    exchange = HostPayloads(run, 2) if kind is HostPayloads else GatheredPayloads(run, 2, CPU)
     for step in (0, 1):
         meaned(exchange, rounds[step], step)
     before = {key: state.clone() for key, state in exchange.state.items()}
@@ -256,6 +280,40 @@ CHECKPOINTED = {
 @pytest.mark.parametrize("name", CHECKPOINTED)
 def test_checkpoints_of_earlier_versions_have_these_keys(name):
     assert GatheredPayloads(sm.Run(SCHEMES[name], 1_000), 2, CPU).state.keys() == CHECKPOINTED[name]
+
+
+@pytest.mark.parametrize("name", ["learned", "temporal", "hybrid", "balanced hybrid"])
+def test_checkpoints_travel_between_kernels_and_torch(name):
+    """Those of the kernels have the sums of rows as well, with which they go on bit for bit, and without nearly so."""
+    run = sm.Run(SCHEMES[name], 5_000, seed=3)
+    rounds = vectors(2, run.dim, 5)
+    host, exchange = HostPayloads(run, 2), GatheredPayloads(run, 2, CPU)
+    for step in (0, 1, 2):
+        meaned(host, rounds[step], step)
+    saved = {key: state.clone() for key, state in host.state.items()}
+    assert saved.keys() - exchange.state.keys() <= {"sums"}
+    resumed, rebuilt = HostPayloads(run, 2), HostPayloads(run, 2)
+    exchange.restore(saved)
+    resumed.restore(saved)
+    rebuilt.restore(exchange.state)
+    for step in (3, 4):
+        mean = meaned(host, rounds[step], step)
+        assert torch.equal(meaned(resumed, rounds[step], step), mean)
+        for other in (exchange, rebuilt):
+            np.testing.assert_allclose(meaned(other, rounds[step], step), mean, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float16])
+def test_the_mean_stands_in_the_gradient_in_its_type(dtype):
+    run = sm.Run(SCHEMES["hybrid"], 5_000, seed=3)
+    drawn = vectors(2, run.dim, 1)[0]
+    host, other = HostPayloads(run, 2), HostPayloads(run, 2)
+    mean = meaned(other, drawn, 0, dtype)
+    gradients = [torch.from_numpy(vector).to(dtype) for vector in drawn]
+    received = torch.stack([host.sent(gradient, rank, 0) for rank, gradient in enumerate(gradients)])
+    host.write_mean(received, 0, gradients[1])
+    assert gradients[1].dtype == dtype
+    assert torch.equal(gradients[1], mean.to(dtype))
 
 
 BELOW = ("_types", "decoding", "encoders", "kernels", "memory", "payload", "sampling", "theory", "wire")

@@ -386,6 +386,7 @@ def models(folder: Path) -> dict[str, str]:
             lambda: nn.Sequential(FullyShardedDataParallel(nn.Linear(40, 60), device_id=torch.device("cpu")))
         ),
         "fully_shard": refused(lambda: fully_shard(Net(), mesh=mesh)),
+        "registered with fsdp": told(partial(stepped_by_fsdp, State(SCHEMES["spatial"], model))),
         "bare": refused(Net),
         "the module inside": refused(lambda: wrapped().module),
         "no module": told(lambda: State(SCHEMES["spatial"], "net")),  # type: ignore[arg-type]
@@ -395,6 +396,15 @@ def models(folder: Path) -> dict[str, str]:
         "sparse, ignored by DDP": refused(lambda: DistributedDataParallel(ignoring)),
         "another group": told(lambda: State(SCHEMES["spatial"], model, process_group=alone)),
     }
+
+
+def stepped_by_fsdp(state: State) -> None:
+    """FSDP calls the hook in its own way."""
+    from torch.distributed.fsdp import FullyShardedDataParallel
+
+    sharded = FullyShardedDataParallel(nn.Linear(40, 60), device_id=torch.device("cpu"))
+    sharded.register_comm_hook(state, hook)
+    torch.autograd.backward(sharded(batch(0)[0]).sum())
 
 
 def refusals(folder: Path) -> dict[str, str]:

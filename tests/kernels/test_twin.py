@@ -11,7 +11,7 @@ from types import ModuleType
 import pytest
 
 from sparsemean.kernels import compiled, compiled_arrays, compiled_eden, compiled_epochs, compiled_listed
-from sparsemean.kernels.twin import ARRAYS, DRAWING, EPOCHS, LISTED, ROTATION, SMALL, chosen, twin
+from sparsemean.kernels.twin import ARRAYS, DRAWING, EPOCHS, LISTED, PASS, ROTATION, SMALL, chosen, twin
 
 FILES = [
     sys.modules[f"sparsemean.kernels.{name}"]
@@ -112,7 +112,7 @@ def test_without_numba_a_pair_calls_its_numpy_function(monkeypatch: pytest.Monke
 @pytest.mark.usefixtures("_doubled")
 def test_only_many_values_are_worth_loading_numba(monkeypatch: pytest.MonkeyPatch) -> None:
     double = twin(numpy_double, "double", values=lambda x, times=2: x)
-    for module in (DRAWING, ARRAYS, ROTATION, EPOCHS, LISTED):
+    for module in (DRAWING, ARRAYS, ROTATION, EPOCHS, LISTED, PASS):
         monkeypatch.delitem(sys.modules, module, raising=False)
     assert double(SMALL) == double(SMALL) == f"numpy {2 * SMALL}"
     monkeypatch.setitem(sys.modules, DRAWING, compiled)
@@ -123,7 +123,7 @@ def test_only_many_values_are_worth_loading_numba(monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.usefixtures("_doubled")
 def test_many_values_load_numba_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (DRAWING, ARRAYS, ROTATION, EPOCHS, LISTED):
+    for module in (DRAWING, ARRAYS, ROTATION, EPOCHS, LISTED, PASS):
         monkeypatch.delitem(sys.modules, module, raising=False)
     monkeypatch.setattr("importlib.import_module", {"numba": None, DRAWING: compiled}.__getitem__)
     double = twin(numpy_double, "double", values=lambda x, times=2: x)

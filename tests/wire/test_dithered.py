@@ -11,12 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sparsemean.errors import InvalidInput, MalformedPayload, NonFiniteValues, PayloadError
+from sparsemean.kernels.quantise import quantised
 from sparsemean.kernels.restore import restored
 from sparsemean.sampling import Key
 from sparsemean.sampling.plan import LARGEST_SCALE
 from sparsemean.wire.reader import Reader
 from sparsemean.wire.values import value_kind
-from sparsemean.wire.values.dithered import GROUP, quantised, step
+from sparsemean.wire.values.dithered import GROUP, step
 from sparsemean.wire.values.sixteen import BFLOAT16, bfloat16_above
 
 LEVELS = {"int8": 256, "int4": 16, "2-bit": 4, "1-bit": 2}

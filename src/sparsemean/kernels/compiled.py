@@ -187,6 +187,12 @@ def restore(stream: Sequence[int], codes: Array, steps: Array, group: int, level
     _restore(np.uint64(stream[0]), np.uint64(stream[1]), codes, steps, group, levels, out)
 
 
+def quantise(stream: Sequence[int], values: Array, steps: Array, group: int, levels: int, out: Array) -> None:
+    """See ``quantise_numpy``."""
+    values = np.require(values, requirements=("C", "A"))
+    _quantise(np.uint64(stream[0]), np.uint64(stream[1]), values, steps, group, levels, out)
+
+
 def rank_words(sample: Sample, stream: Sequence[int], out: Array) -> None:
     """See ``rank_words_numpy``."""
     _rank_words(tuple(sample), np.uint64(stream[0]), np.uint64(stream[1]), out, _room(sample)[2])
@@ -262,10 +268,12 @@ def _sample(drawn: Any, first: int, last: int, out: Array, room: Any) -> None:
 @_entry
 def _gather(drawn: Any, tiles: int, address: int, like: Array, out: Array, room: Any) -> None:
     """The values of one vector at the coordinates of its sample."""
-    prepared, chosen = _prepared(drawn), room[0]
+    prepared, chosen, sink = _prepared(drawn), room[0], np.empty(1)
     for tile in range(tiles):
         at, count = _draw(prepared, tile, room)
-        here, vector = out[at : at + count], _view(address, like, tile * prepared.size, prepared.size)
+        start = tile * prepared.size
+        here, vector = out[at : at + count], _view(address, like, start, min(prepared.size, prepared.dim - start))
+        sink[0] = _touch(vector, count)
         for t in range(count):
             here[t] = vector[chosen[t]]
 
@@ -526,21 +534,9 @@ def _fit_sums(
             last_sent = _view(rows[0][i], rows[1], start, end - start if rows[0][i] else 0)
             heard = _view(heards[i], _BYTE, start, end - start if heards[i] else 0)
             sink[0] = _touch(last_sent, count) + _touch(heard, count)
-            if alone >= 0:  # seven sums in registers, added once for the tile
-                weight = weights[i, alone]
-                ff, fr, rr, xf, xr, cc, xc = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
-                for t in range(count):
-                    j = chosen[t]
-                    h, b = (np.float64(heard[j]), np.float64(last_sent[j])) if heard.size else (0.0, 0.0)
-                    x, c, r = _fitted(weight, sent[t], common[j], b, h, rounding)
-                    ff += h * c * c
-                    fr += c * r
-                    rr += r * r
-                    xf += h * x * c
-                    xr += x * r
-                    cc += (1.0 - h) * c * c
-                    xc += (1.0 - h) * x * c
-                for feature, total in enumerate((ff, fr, rr, xf, xr, cc, xc)):
+            if alone >= 0:
+                totals = _fit(weights[i, alone], chosen, count, sent, common, last_sent, heard, rounding)
+                for feature, total in enumerate(totals):
                     found[feature, alone] += total
             else:
                 for t in range(count):
@@ -551,6 +547,26 @@ def _fit_sums(
                     products = h * c * c, c * r, r * r, h * x * c, x * r, (1.0 - h) * c * c, (1.0 - h) * x * c
                     for feature, product in enumerate(products):
                         found[feature, own] += product
+
+
+@_inner
+def _fit(
+    weight: float, chosen: Array, count: int, sent: Array, common: Array, last: Array, heard: Array, rounding: float
+) -> tuple[float, float, float, float, float, float, float]:
+    """The seven sums of a tile within one block, in registers meanwhile; an empty ``heard`` is 0."""
+    ff, fr, rr, xf, xr, cc, xc = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    for t in range(count):
+        j = chosen[t]
+        h, b = (np.float64(heard[j]), np.float64(last[j])) if heard.size else (0.0, 0.0)
+        x, c, r = _fitted(weight, sent[t], common[j], b, h, rounding)
+        ff += h * c * c
+        fr += c * r
+        rr += r * r
+        xf += h * x * c
+        xr += x * r
+        cc += (1.0 - h) * c * c
+        xc += (1.0 - h) * x * c
+    return ff, fr, rr, xf, xr, cc, xc
 
 
 @_inner
@@ -576,6 +592,27 @@ def _restore(a: Any, b: Any, codes: Array, steps: Array, group: int, levels: int
         if count % 2:
             word = _drawn_word(a, b, start + np.uint64(count // 2))
             here[count - 1] = step * ((some[count - 1] + low) - _dither(word & np.uint64(0xFFFFFFFF)))
+
+
+@_entry
+def _quantise(a: Any, b: Any, values: Array, steps: Array, group: int, levels: int, out: Array) -> None:
+    """As ``_restore``; a sum is above 0, so that to cut off its fraction is to round it down."""
+    half = levels / 2
+    for number in range(steps.size):
+        step, first = steps[number], number * group
+        some, here, count = values[first : first + group], out[first : first + group], min(group, out.size - first)
+        start = np.uint64(first // 2 + 1)
+        if step == 0.0:
+            here[:] = 0
+            continue
+        for pair in range(count // 2):
+            word = _drawn_word(a, b, start + np.uint64(pair))
+            low, high = _dither(word & np.uint64(0xFFFFFFFF)), _dither(word >> np.uint64(32))
+            here[2 * pair] = np.int32(np.float64(some[2 * pair]) / step + half + low)
+            here[2 * pair + 1] = np.int32(np.float64(some[2 * pair + 1]) / step + half + high)
+        if count % 2:
+            low = _dither(_drawn_word(a, b, start + np.uint64(count // 2)) & np.uint64(0xFFFFFFFF))
+            here[count - 1] = np.int32(np.float64(some[count - 1]) / step + half + low)
 
 
 @_entry

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-import importlib
+import importlib.util
 import sys
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar, cast
@@ -14,7 +14,7 @@ R = TypeVar("R")
 SMALL = 1 << 16  # up to this many values NumPy takes less time than loading numba
 DRAWING, ARRAYS = "sparsemean.kernels.compiled", "sparsemean.kernels.compiled_arrays"
 ROTATION, LISTED = "sparsemean.kernels.compiled_eden", "sparsemean.kernels.compiled_listed"
-EPOCHS = "sparsemean.kernels.compiled_epochs"
+EPOCHS, PASS = "sparsemean.kernels.compiled_epochs", "sparsemean.kernels.compiled_pass"
 
 
 def twin(
@@ -30,7 +30,8 @@ def twin(
         Name of the compiled function of the same signature.
     module
         Where that is: DRAWING if it draws samples or dither, EPOCHS if it draws later rounds of an epoch, LISTED if it
-        takes coordinates listed by tile, ROTATION if it rotates values, ARRAYS if it passes over arrays as they are.
+        takes coordinates listed by tile, ROTATION if it rotates values, PASS if it does a whole round in one pass over
+        the tiles, ARRAYS if it passes over arrays as they are.
     values
         How many values a call with these arguments handles, if small calls shall not load numba: up to SMALL values are
         handled by ``numpy`` until something else has loaded it. By default the first call loads it.
@@ -60,11 +61,21 @@ def chosen(numpy: Callable[P, R], name: str, module: str = DRAWING) -> Callable[
         return cast(Callable[P, R], getattr(importlib.import_module("sparsemean.kernels.compiled_epochs"), name))
     if module == LISTED:
         return cast(Callable[P, R], getattr(importlib.import_module("sparsemean.kernels.compiled_listed"), name))
+    if module == PASS:
+        return cast(Callable[P, R], getattr(importlib.import_module("sparsemean.kernels.compiled_pass"), name))
     if module == ROTATION:
         return cast(Callable[P, R], getattr(importlib.import_module("sparsemean.kernels.compiled_eden"), name))
     return cast(Callable[P, R], getattr(importlib.import_module("sparsemean.kernels.compiled_arrays"), name))
 
 
+def numba_installed() -> bool:
+    """Whether pairs call their compiled functions; nothing is imported for that."""
+    try:
+        return importlib.util.find_spec("numba") is not None
+    except ValueError:  # as tests make it appear
+        return False
+
+
 def worth_loading(count: int) -> bool:
     """Whether this many values repay the second that loading numba takes, or it is loaded already."""
-    return count > SMALL or any(module in sys.modules for module in (DRAWING, ARRAYS, ROTATION, LISTED, EPOCHS))
+    return count > SMALL or any(module in sys.modules for module in (DRAWING, ARRAYS, ROTATION, LISTED, EPOCHS, PASS))

@@ -57,6 +57,17 @@ def finest_eden(dim: int, limit: float) -> ValueName:
     return next(name for name, size in sizes.items() if size == most)
 
 
+def finest_whole(dim: int, limit: float) -> str | None:
+    """The name of whole vectors with as many bits a value as ``limit`` bytes allow, from 1 to 7: int8 is played anyway.
+
+    >>> finest_whole(65536, 26214), finest_whole(65536, 100), finest_whole(89, 400)
+    ('identity eden-3.125', None, None)
+    """
+    values = finest_eden(dim, limit)
+    fits = Run(named("identity", values=values), dim).payload_bytes <= limit
+    return f"identity {values}" if fits and values != "eden-8" else None
+
+
 def _mean_payload_bytes(run: Run, vectors: Floats, probes: int) -> float:
     if run.payload_fixed:
         return float(run.payload_bytes)

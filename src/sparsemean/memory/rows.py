@@ -16,7 +16,7 @@ from sparsemean.kernels import Sample
 from sparsemean.kernels.sample import drawn, drawn_near
 from sparsemean.kernels.tiled import Tiled
 from sparsemean.payload import Part
-from sparsemean.state_tree import Tree
+from sparsemean.state_tree import Tree, array_in, branch
 
 
 class Row(ABC):
@@ -174,27 +174,69 @@ class Places:
 
 
 class InMemory(Shelf):
-    """Rows stand by themselves, in the memory of the process."""
+    """Rows stand by themselves, in the memory of the process; ``tree`` copies all of them.
+
+    Parameters
+    ----------
+    saved : Tree, optional
+        What ``tree`` returned, from which sections are filled as they are made.
+    """
+
+    def __init__(self, saved: Tree = None) -> None:
+        self._saved = saved
+        self._sections: dict[str, _Loose] = {}
 
     def section(self, name: str, row: Row) -> Section:
-        return _Loose()
+        saved = branch(self._saved, name) if self._saved is not None else None
+        self._sections[name] = _Loose(row, saved)
+        return self._sections[name]
+
+    def tree(self) -> Tree:
+        """The rows of all sections, by place: bytes, since a row knows its types and shapes."""
+        return {name: section.tree() for name, section in self._sections.items()}
 
 
 class _Loose(Section):
-    def __init__(self) -> None:
+    def __init__(self, row: Row, saved: Tree) -> None:
         self._places = Places()
+        self._held: dict[int, dict[str, Array]] = {}
+        self._blank = row.arrays
+        if saved is not None:
+            columns = {name: array_in(saved, name) for name in self._blank}
+            for i, place in enumerate(array_in(saved, "places").tolist()):
+                self._held[place] = {name: self._read(name, column[i]) for name, column in columns.items()}
+
+    def _read(self, name: str, content: Array) -> Array:
+        like = self._blank[name]
+        if content.dtype != np.uint8 or content.size != like.nbytes:
+            raise ValueError(f"a row of {name} has {like.nbytes} bytes, not {content.nbytes}")
+        return np.frombuffer(content.tobytes(), like.dtype).reshape(like.shape).copy()
+
+    def tree(self) -> Tree:
+        rows = {
+            name: np.array([_as_bytes(held[name]) for held in self._held.values()], np.uint8) for name in self._blank
+        }
+        return {"places": np.array(list(self._held), np.int64), **rows}
 
     def reserve(self) -> int:
         return self._places.reserve()
 
     def release(self, place: int) -> None:
         self._places.release(place)
+        self._held.pop(place, None)
 
     def restore(self, places: Iterable[int]) -> None:
         self._places.restore(places)
 
     def attach(self, place: int, row: Row) -> None:
-        raise NotImplementedError("rows in memory are gone with the process that had them")
+        if place not in self._held:
+            raise ValueError(f"there is no row at place {place}")
+        row.arrays.update(self._held[place])
 
     def renew(self, place: int, row: Row) -> None:
         row.arrays = {name: np.zeros(array.shape, array.dtype) for name, array in row.arrays.items()}
+        self._held[place] = row.arrays
+
+
+def _as_bytes(array: Array) -> Array:
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)

@@ -28,10 +28,10 @@ from sparsemean._types import Doubles, Floats
 from sparsemean.codec import pack_sketch
 from sparsemean.decoding.decoders import Belief
 from sparsemean.decoding.summary import Summary
-from sparsemean.errors import BrokenServer, DamagedJournal, JournalError, SparseMeanError
+from sparsemean.errors import BrokenServer, DamagedJournal, InvalidInput, JournalError, SparseMeanError
 from sparsemean.inputs import vector_of
 from sparsemean.memory import Arrival
-from sparsemean.memory.rows import Shelf
+from sparsemean.memory.rows import InMemory, Shelf
 from sparsemean.payload import Payload
 from sparsemean.results import Estimate
 from sparsemean.run import Run
@@ -93,7 +93,8 @@ class LocalRounds(Rounds):
     def _begin(self, round: int, shelf: Shelf | None = None) -> None:
         self.roster = Roster(self._run, self._missing, round)
         self.assessment = Assessment(self._run)
-        self.estimator = Estimator(self._run, shelf, *self._range)
+        self._shelf = InMemory() if shelf is None else shelf
+        self.estimator = Estimator(self._run, self._shelf, *self._range)
         self._follow()
         self._empty_queue()
 
@@ -280,6 +281,26 @@ class LocalRounds(Rounds):
     def state(self) -> dict[str, Tree]:
         """All of it between two rounds, but for rows on a shelf."""
         return {**self.roster.state(), **self.assessment.state(), "memory": self.estimator.memory.state()}
+
+    def saved(self) -> Tree:
+        if self._journal is not None:
+            raise InvalidInput("the rounds of this server are in its journal; open a server with that, or copy it")
+        if self.roster.begun:
+            raise InvalidInput(
+                f"plans of round {self.roster.round} are told, or payloads came; save() after close_round(), before "
+                "the next round begins"
+            )
+        assert isinstance(self._shelf, InMemory)  # a shelf in files belongs to a journal
+        return {**self.state(), "rows": self._shelf.tree()}
+
+    def restore(self, saved: Tree) -> None:
+        self.sound = False
+        self._begin(self._first_round, InMemory(branch(saved, "rows")))
+        self.roster.restore(saved)
+        self.assessment.restore(saved)
+        self.estimator.memory.restore(branch(saved, "memory"))
+        self._follow()
+        self.sound = True
 
     def _recover(self) -> Tree:
         """Rebuild the state from the journal.

@@ -19,6 +19,7 @@ from sparsemean.results import Estimate
 from sparsemean.sampling import Dealt
 from sparsemean.server.assessment import Assessment
 from sparsemean.server.roster import Roster, Submission
+from sparsemean.state_tree import Tree
 
 Kind = Literal["close", "skip"]
 
@@ -129,6 +130,14 @@ class Rounds(ABC):
     @abstractmethod
     def digest(self) -> str:
         """Changes with any part of the state."""
+
+    def saved(self) -> Tree:
+        """All of it between two rounds, rows included."""
+        raise InvalidInput("the state of this kind of server is saved by its journal alone; give it journal=")
+
+    def restore(self, saved: Tree) -> None:
+        """Restore what ``saved`` returned, in rounds that have not begun."""
+        raise InvalidInput("the state of this kind of server is saved by its journal alone; give it journal=")
 
     @abstractmethod
     def close(self) -> None:

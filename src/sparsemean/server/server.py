@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Self, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Self, TypeVar, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -43,6 +44,7 @@ from sparsemean.server.rounds import Kind, Rounds
 from sparsemean.server.secrets import Given, Secrets
 from sparsemean.server.submissions import Blob, Weight, submission_of
 from sparsemean.server.uninterrupted import uninterrupted
+from sparsemean.state_tree import Tree, branch
 from sparsemean.theory.arguments import whole
 
 if TYPE_CHECKING:
@@ -590,6 +592,56 @@ class Server:
         """Changes with any part of the server's state; the same with and without a journal."""
         return self._ready_alone(lambda rounds: rounds.digest())
 
+    def save(self) -> bytes:
+        """All state between two rounds as bytes, for ``restore``: to be kept with a model that is trained by the means.
+
+        Not of a server with a journal, which keeps its state by itself.
+        """
+        told = self._binding()
+
+        def saved(rounds: Rounds) -> bytes:
+            from sparsemean.journal.written_tree import written  # a node has no use for a database
+
+            return b"".join(written({"server": told, "state": rounds.saved()}))
+
+        return self._ready_alone(saved)
+
+    def restore(self, saved: bytes) -> None:
+        """Go on from what ``save`` returned, to the bit; this server has the same run and settings, and no journal.
+
+        What ``save`` cannot have written is refused with ``InvalidInput``; the server is then as it was.
+        """
+        from sparsemean.journal.written_tree import read_tree
+
+        try:
+            tree = read_tree(bytes(saved))
+            told, state = branch(tree, "server"), branch(tree, "state")
+        except (JournalError, ValueError, TypeError) as error:
+            raise InvalidInput(f"this is not a state written by Server.save: {error}") from None
+        if told != self._binding():
+            raise InvalidInput(
+                "the saved state is of another run, or of a server with other settings; restore it there"
+            )
+        self._alone(lambda: self._restore(state))
+
+    def _restore(self, state: Tree) -> None:
+        if self._rounds.durable:
+            raise InvalidInput("this server goes on from its journal; restore into one without")
+        before = self._rounds.ready()
+        if before.begun:
+            raise InvalidInput(f"round {before.round} has begun; restore into a server that is between two rounds")
+        kept = self._rounds.saved()
+        try:
+            self._rounds.restore(state)
+        except (SparseMeanError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            self._rounds.restore(kept)
+            raise InvalidInput(f"this is not a state written by Server.save: {error}") from None
+        self._undelivered = []
+
+    def _binding(self) -> str:
+        """What a saved state belongs to, as text."""
+        return json.dumps(binding(self.run, self.missing, self._clip), sort_keys=True)
+
     def _ready_alone(self, work: Callable[[Rounds], Result]) -> Result:
         def ready() -> Result:
             self._rounds.ready()
@@ -633,6 +685,10 @@ def check_settings(run: Run, missing: Missing, durability: Durability, clip: Cli
 def _journal(folder: Path, run: Run, missing: Missing, clip: Clip | None, durability: Durability) -> Journal:
     from sparsemean.journal import Journal  # a node has no use for a database
 
+    return Journal(folder, binding(run, missing, clip), durability == "accept")
+
+
+def binding(run: Run, missing: Missing, clip: Clip | None) -> dict[str, Any]:
+    """What state that outlives a server is bound to, as plain JSON."""
     bounds = None if clip is None else [clip.norm, clip.value]
-    binding = {"run": run.agreed(), "missing": missing, "clip": bounds}
-    return Journal(folder, binding, durability == "accept")
+    return {"run": run.agreed(), "missing": missing, "clip": bounds}

@@ -84,6 +84,38 @@ def test_ctrl_c_shows_what_is_done_and_the_next_run_goes_on(vectors, tmp_path, m
     assert "identity float32" in unkept.stdout
 
 
+def test_pictures_are_played_by_what_a_node_may_know(tmp_path):
+    arguments = ("frontier", "digits", "--budgets", "90", "--rounds", "2", "--seeds", "1", "--keep", tmp_path / "kept")
+    page = tmp_path / "page.html"
+    done = sparsemean(*arguments, "--report", page)
+    assert done.returncode == 0, done.stderr
+    for kind in ("nothing: identity eden", "the broadcast: auto-broadcast", "a vector: difference eden"):
+        assert re.search(rf"{kind} +\S+ ÷\S+", done.stdout)
+    assert "At 90 bytes, below whole vectors in as many bits, in round 2: nodes that hear nothing" in done.stdout
+    assert "Error against bytes: what a node may know" in page.read_text(encoding="utf-8")
+    found = json.loads(sparsemean(*arguments, "--json").stdout)  # from what is kept
+    assert (found["task"], found["data"], found["complete"], len(found["points"])) == (
+        *("power-iteration", "digits"),
+        *(True, 9),
+    )
+
+
+@pytest.mark.parametrize("option", [("--schemes", "rand-k"), ("--values", "int4"), ("--steps", "2")])
+def test_options_about_vectors_are_refused_with_pictures(option):
+    done = sparsemean("frontier", "digits", *option)
+    assert done.returncode == 2
+    assert f"{option[0]} is for vectors" in " ".join(done.stderr.split())
+
+
+def test_pictures_that_are_not_there_are_named_with_their_source(tmp_path, monkeypatch):
+    monkeypatch.setenv("SPARSEMEAN_DATA", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    done = sparsemean("frontier", "fashion-mnist", "--seeds", "1")
+    assert done.returncode == 2
+    assert "the data set fashion-mnist lacks 4 of its 4 files" in " ".join(done.stderr.split())
+    assert "Traceback" not in done.stderr
+
+
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [

@@ -11,6 +11,7 @@ from sparsemean.errors import InvalidInput
 from sparsemean.lab import datasets
 from sparsemean.lab.experiments import FIGURES, catalogue
 from sparsemean.lab.experiments.cost import longest_first, seconds
+from sparsemean.lab.node_schemes import BY_KNOWLEDGE
 from sparsemean.schemes import names
 
 PAPER = {"exact", "rand-k", "rand-k-spatial-avg", "rand-k-temporal", "rand-k-temporal-shared", "wangni", "induced"}
@@ -53,7 +54,8 @@ def test_full_is_the_papers():
 
 def test_schemes_exist(quick):
     used = {s.scheme.partition(" ")[0] for settings in catalogue(quick).values() for s in settings}
-    assert used - {"", "exact", "rand-k-spatial-opt"} <= set(names())
+    of_nodes = {name.partition(" ")[0] for schemes in BY_KNOWLEDGE.values() for name in schemes}
+    assert used - {"", "exact", "rand-k-spatial-opt"} <= {*names(), *of_nodes}
 
 
 def test_figures_that_show_the_same_run_share_it(quick):

@@ -58,7 +58,7 @@ def test_diverging_runs_are_no_failure():
         ({"share": None}, "needs a share"),
         ({"task": "kmeans", "data": "weather"}, "weather holds no images"),
         ({"task": "stream", "data": "digits"}, "digits has no rounds of its own"),
-        ({"task": "kmeans", "data": "digits", "split": "odd"}, "a split is iid or non-iid"),
+        ({"task": "kmeans", "data": "digits", "split": "odd"}, "a split is iid, non-iid or dirichlet"),
         ({"options": (("measure", "luck"),)}, "KeyError: 'luck'"),
     ],
 )

@@ -37,9 +37,18 @@ def point(scheme: str, bytes_per_node: float, nmse: float, **facts) -> Point:
 
 def test_whole_vectors_are_played_once_for_each_kind_and_dense_means_always(found):
     whole = [point.scheme for point in found.points if point.budget is None]
-    assert sorted(whole) == sorted([*DENSE, "lag float32", "lag int8"])
+    assert sorted(whole) == sorted([*DENSE, "identity eden-5", "lag float32", "lag int8"])
     only = Sweep(GivenVectors(VECTORS), [100], ["rand-k"], ["int4"], seeds=1)
-    assert {point.scheme for point in only.points()} == {*DENSE, "rand-k int4"}
+    assert {point.scheme for point in only.points()} == {*DENSE, "rand-k int4"}  # eden-8 fits, and so does int8
+
+
+def test_whole_vectors_with_the_bits_that_fit_are_played_at_every_budget():
+    vectors = np.random.default_rng(1).normal(size=(1, 3, 700))
+    asked = Sweep(GivenVectors(vectors), [100, 200, 300, 2000], ["rand-k"], seeds=1)
+    points = {point.scheme: point for point in asked.points()}
+    whole = {name: point.bytes_per_node for name, point in points.items() if "eden" in name}
+    assert whole == {"identity eden-1.5": 199.0, "identity eden-2.625": 297.0}
+    assert all(points[name].unbiased for name in whole)
 
 
 def test_other_quantisers_have_points_within_their_budgets():
@@ -47,7 +56,12 @@ def test_other_quantisers_have_points_within_their_budgets():
     names, kinds = ["identity", "rand-k", "error-feedback-chunked-top-k", "error-feedback-sign"], ["terngrad", "qsgd-4"]
     asked = Sweep(GivenVectors(vectors), [200, 300], names, kinds, seeds=1)
     points = list(asked.points())
-    schemes = {*DENSE, *(f"{name} {kind}" for name in names for kind in kinds)}
+    schemes = {
+        *DENSE,
+        "identity eden-1.5",
+        "identity eden-2.625",
+        *(f"{name} {kind}" for name in names for kind in kinds),
+    }
     assert {point.scheme for point in points} == schemes
     for point in points:
         if point.budget is not None:

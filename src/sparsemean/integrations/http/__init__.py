@@ -7,7 +7,7 @@ The node needs numpy and the standard library alone; ``sparsemean.integrations.h
     mean = node.mean(receipt.round)
 """
 
-from sparsemean.integrations.http.messages import Heard, NotAdmitted, OpenRound, Unreachable
+from sparsemean.integrations.http.messages import Heard, NoLongerKept, NotAdmitted, OpenRound, Unreachable
 from sparsemean.integrations.http.node import HttpNode
 
-__all__ = ["Heard", "HttpNode", "NotAdmitted", "OpenRound", "Unreachable"]
+__all__ = ["Heard", "HttpNode", "NoLongerKept", "NotAdmitted", "OpenRound", "Unreachable"]

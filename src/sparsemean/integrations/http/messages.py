@@ -28,6 +28,10 @@ class NotAdmitted(SparseMeanError):
     """The service does not know this credential, or does not allow this to its holder."""
 
 
+class NoLongerKept(SparseMeanError):
+    """The service had the mean of this round, and has dropped it for want of room."""
+
+
 class Unreachable(SparseMeanError):
     """The service did not answer within the time that was given to it."""
 
@@ -124,7 +128,8 @@ def refusal_of(body: bytes, status: int) -> SparseMeanError:
         name, why = str(told["error"]), str(told["why"])
     except (ValueError, TypeError, KeyError):
         name, why = "", f"the service answered {status} {body[:200]!r}"
-    known = {"NotAdmitted": NotAdmitted, "Unreachable": Unreachable}.get(name, getattr(errors, name, None))
+    own = {each.__name__: each for each in (NotAdmitted, NoLongerKept, Unreachable)}
+    known = own.get(name, getattr(errors, name, None))
     found = known if isinstance(known, type) and issubclass(known, SparseMeanError) else PayloadError
     return found(why)
 

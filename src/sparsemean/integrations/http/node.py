@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import time
 from collections.abc import Iterator
 from functools import cached_property
@@ -18,6 +17,7 @@ from sparsemean.client import Client
 from sparsemean.encoders import Encoder
 from sparsemean.errors import ForeignPayload, InvalidInput, MalformedPayload, OutOfStep, WrongPlan, WrongRound
 from sparsemean.integrations.http.broadcast import heard_in
+from sparsemean.integrations.http.files import replace_file
 from sparsemean.integrations.http.link import Link
 from sparsemean.integrations.http.messages import (
     LONGEST_WAIT,
@@ -65,6 +65,11 @@ class HttpNode:
         Seconds without an answer after which ``Unreachable`` is raised.
     insecure : bool, default False
         Speak without TLS to a server that is not on this machine, where others can read the token.
+
+    Attributes
+    ----------
+    sent_bytes, heard_bytes : int
+        Of payloads that the service took, and of means that it sent, so far.
     """
 
     def __init__(
@@ -84,6 +89,7 @@ class HttpNode:
         self._encoder = encoder
         self._state = None if state is None else Path(state)
         self._weight = weight
+        self.sent_bytes = self.heard_bytes = 0
         self._heard: Heard | None = None
         self._sent: int | None = None  # the last round whose receipt came here
 
@@ -191,8 +197,9 @@ class HttpNode:
         receipt = receipt_of(self._link.ask("PUT", PAYLOAD, blob, headers).json().get("receipt"))
         self.client.delivered(receipt)
         if self.run.scheme.node_state and self._state is not None:
-            _write(self._state, self.client.save())
+            replace_file(self._state, self.client.save())
         self._sent = receipt.round
+        self.sent_bytes += len(blob)
         return receipt
 
     def mean(self, round: int | None = None) -> Heard | None:
@@ -214,8 +221,34 @@ class HttpNode:
         headers = {} if held is None else {"If-None-Match": held.etag}
         answer = self._link.ask("GET", MEAN, headers=headers, also=(304, 404))
         if answer.status == 200:
-            self._heard = heard_in(self._told[2], answer.body)
+            self._heard = self._read(answer.body)
         return None if answer.status == 404 else self._heard
+
+    def mean_of(self, round: int) -> Heard | None:
+        """The mean of a round that is over, as it was broadcast; None where it ended without one.
+
+        For who adds means up, as training does, and missed some. The service keeps as many as it has room for
+        (``serve --past-means``); ``NoLongerKept`` is raised for those before.
+        """
+        if self._heard is not None and self._heard.round == round:
+            return self._heard
+        answer = self._link.ask("GET", f"{MEAN}?{urlencode({'round': round})}", also=(204,))
+        if answer.status == 204:
+            return None
+        heard = self._read(answer.body)
+        if heard.round != round:
+            raise MalformedPayload(f"the service sent the mean of round {heard.round} for that of round {round}")
+        if self._heard is None or self._heard.round < round:
+            self._heard = heard
+        return heard
+
+    def _read(self, frame: bytes) -> Heard:
+        self.heard_bytes += len(frame)
+        return heard_in(self._told[2], frame)
+
+    def restore(self, saved: bytes) -> None:
+        """Make payloads from what ``client.save()`` returned on: an encoder's state as it was then."""
+        self.client = Client.restore(self.run, self.name, saved)
 
     def play(self, vectors: npt.ArrayLike, repeat: bool = False) -> Iterator[tuple[OpenRound, Receipt]]:
         """Send rows of an array as rounds open, and yield what was sent.
@@ -247,16 +280,3 @@ class HttpNode:
                 log.warning("round %d ended before this node's vector came", told.number)
             if rows.ndim == 2 and told.number == len(rows) - 1:
                 return
-
-
-def _write(path: Path, content: bytes) -> None:
-    """Replace a file in one step, so that a node that dies here finds the old state or the new one."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with beside.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)

@@ -21,6 +21,15 @@ from sparsemean.encoders import Stateful
 from sparsemean.memory import Nothing
 from sparsemean.wire.values import LONG, PEERS
 
+SHARDED = (
+    "is sharded by FSDP (FullyShardedDataParallel or fully_shard), whose ranks each keep a part of a gradient, while "
+    "the hook averages whole ones; where the net fits on every rank use DistributedDataParallel(net), else FSDP "
+    "without the hook and with gradients of 16 bits: mixed_precision=MixedPrecision(reduce_dtype=torch.bfloat16), or "
+    "with fully_shard mp_policy=MixedPrecisionPolicy(reduce_dtype=torch.bfloat16); between groups of ranks, "
+    "sparsemean.integrations.torch_outer averages fully_shard modules every few steps"
+)
+"""Why a model is refused, and what its users can do."""
+
 
 def check_scheme(scheme: Scheme) -> None:
     """Raise IncompatibleScheme where the hook does not support a scheme.
@@ -76,10 +85,7 @@ def check_model(model: nn.Module) -> DistributedDataParallel:
     """
     sharded = isinstance(model, nn.Module) and any(map(_is_sharded, model.modules()))
     if sharded:
-        raise InvalidInput(
-            "the model is sharded by FSDP (FullyShardedDataParallel or fully_shard), whose ranks each keep a part of a "
-            "gradient, while the hook averages whole ones; use DistributedDataParallel(net), or FSDP without the hook"
-        )
+        raise InvalidInput(f"the model {SHARDED}")
     if not isinstance(model, DistributedDataParallel):
         raise InvalidInput(
             "a State takes the DistributedDataParallel model that the hook is registered with, itself and not what is "

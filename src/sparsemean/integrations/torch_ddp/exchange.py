@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 
 import torch
 from torch import Tensor
@@ -29,16 +30,18 @@ class Exchange(ABC):
         What it is compressed by; None for a tensor that is sent whole.
     state : dict of str to Tensor
         What it remembers from step to step, updated in place; it goes into checkpoints.
-    quality : Tensor, optional
-        ``Innovations.quality`` of the last step, where it is known.
     bound : bool
         Whether the error in it is an upper bound.
     """
 
     run: Run | None = None
     state: dict[str, Tensor]
-    quality: Tensor | None = None
     bound: bool = False
+
+    @property
+    def quality(self) -> Tensor | None:
+        """``innovations.quality`` of the last step, where it is known."""
+        return None
 
     @abstractmethod
     def sent(self, gradient: Tensor, rank: int, step: int) -> Tensor:
@@ -50,6 +53,15 @@ class Exchange(ABC):
 
         ``received`` is the sum of what the ranks sent, or has a row for each of them.
         """
+
+    def write_mean(self, received: Tensor, step: int, gradient: Tensor) -> None:
+        """Put the mean in place of this rank's flat gradient."""
+        gradient.copy_(self.mean(received, step))
+
+    def restore(self, saved: Mapping[str, Tensor]) -> None:
+        """Take the state of a checkpoint."""
+        for name, tensor in self.state.items():
+            tensor.copy_(saved[name])
 
 
 class GatheredWhole(Exchange):
@@ -98,6 +110,17 @@ def _sample(layout: Layout, key: Key, dim: int) -> Sample:
     return where
 
 
+def packed(run: Run, gradient: Tensor, rank: int, n: int, step: int) -> Tensor:
+    """The bytes of a rank's payload."""
+    kind = tensor_values(run.scheme.values)
+    where = coordinates_of(run, range(rank, rank + 1), n, step, gradient.device)[0]
+    return kind.pack(gradient[where].to(kind.dtype), _stream(run, rank, step))
+
+
+def _stream(run: Run, rank: int, step: int) -> list[int]:
+    return stream_of(run.key(str(rank), step), DITHER)
+
+
 class ReducedSample(Exchange):
     """All-reduce of the values at coordinates that all ranks share."""
 
@@ -120,7 +143,7 @@ class ReducedSample(Exchange):
 
 
 class GatheredPayloads(Exchange):
-    """All-gather of the ranks' payloads, decoded as ``sparsemean.Server`` does, in float64."""
+    """All-gather of the ranks' payloads, decoded as ``sparsemean.Server`` does: torch operations, on any device."""
 
     run: Run
 
@@ -130,21 +153,22 @@ class GatheredPayloads(Exchange):
         self._memory = memory_for(run.scheme.memory, n, run.dim, self._values.dtype, device)
         self._decoder = decoder_for(run, n, device)
         self.state, self.bound = {**self._memory.state, **self._decoder.state}, self._decoder.bound
+        self._quality: Tensor | None = None
+
+    @property
+    def quality(self) -> Tensor | None:
+        return self._quality
 
     def sent(self, gradient: Tensor, rank: int, step: int) -> Tensor:
-        where = coordinates_of(self.run, range(rank, rank + 1), self._n, step, self._device)[0]
-        return self._values.pack(gradient[where].to(self._values.dtype), self._stream(rank, step))
-
-    def _stream(self, rank: int, step: int) -> list[int]:
-        return stream_of(self.run.key(str(rank), step), DITHER)
+        return packed(self.run, gradient, rank, self._n, step)
 
     def mean(self, received: Tensor, step: int) -> Tensor:
         ranks, layout = range(self._n), self.run.layout[0]
         where = coordinates_of(self.run, ranks, self._n, step, self._device)
-        values, noise = self._values.unpack(received, layout.count, [self._stream(rank, step) for rank in ranks])
+        values, noise = self._values.unpack(received, layout.count, [_stream(self.run, rank, step) for rank in ranks])
         y = (values.to(torch.float64) - self._memory.expected(where)) * layout.scale
         innovations = Innovations(where, y, self.run.dim, total(noise.expand_as(y)) * layout.scale**2)
-        innovation, self.quality = self._decoder.decoded(innovations)
+        innovation, self._quality = self._decoder.decoded(innovations)
         mean = self._memory.mean() + innovation
         self._memory.learn(where, values, values.isfinite().all())
         return mean

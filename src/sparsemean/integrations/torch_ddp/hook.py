@@ -5,15 +5,25 @@ import torch.distributed as dist
 from torch import Tensor
 from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
 
+from sparsemean import InvalidInput
 from sparsemean.integrations.torch_ddp.agreement import all_gather as _all_gather
+from sparsemean.integrations.torch_ddp.compatibility import SHARDED
 from sparsemean.integrations.torch_ddp.state import State
+from sparsemean.kernels.parallel_map import at_most
 
 
-def hook(state: State, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:  # type: ignore[name-defined]
+def hook(
+    state: State,
+    bucket: dist.GradBucket,  # type: ignore[name-defined]
+    *of_fsdp: Tensor,
+) -> torch.futures.Future[torch.Tensor]:
     """Average a bucket of gradients over all ranks: one collective, then the decoding of what it brought.
 
-    Before the very first bucket, ranks check that their settings agree.
+    Before the very first bucket, ranks check that their settings agree. FSDP gives its hooks a tensor, and may give
+    another; both are refused.
     """
+    if of_fsdp or isinstance(bucket, Tensor):
+        raise InvalidInput(f"the model that the hook is registered with {SHARDED}")
     whole: Tensor = bucket.buffer()
     if not state.agreed:
         state.check_agreement(whole.device)
@@ -23,7 +33,8 @@ def hook(state: State, bucket: dist.GradBucket) -> torch.futures.Future[torch.Te
         return allreduce_hook(state.process_group, bucket)  # type: ignore[arg-type]  # None is the default group
     gradients = [gradient.view(-1) for gradient in bucket.gradients()]
     exchanges = [state.exchange(parameter) for parameter in bucket.parameters()]
-    parts = [exchange.sent(mine, state.rank, step) for exchange, mine in zip(exchanges, gradients, strict=True)]
+    with at_most(torch.get_num_threads()):
+        parts = [exchange.sent(mine, state.rank, step) for exchange, mine in zip(exchanges, gradients, strict=True)]
     sent = torch.cat(parts)
     state.count(sent.nbytes, whole.nbytes, last)
     if state.reduces:
@@ -36,8 +47,9 @@ def hook(state: State, bucket: dist.GradBucket) -> torch.futures.Future[torch.Te
     def decode(done: torch.futures.Future[list[Tensor]]) -> Tensor:
         done.value()  # raises what went wrong
         pieces = torch.split(received, [part.numel() for part in parts], dim=-1)
-        for exchange, mine, piece in zip(exchanges, gradients, pieces, strict=True):
-            mine.copy_(exchange.mean(piece, step))
+        with at_most(torch.get_num_threads()):
+            for exchange, mine, piece in zip(exchanges, gradients, pieces, strict=True):
+                exchange.write_mean(piece, step, mine)
         return whole
 
     averaged: torch.futures.Future[Tensor] = work.get_future().then(decode)

@@ -93,26 +93,35 @@ class Innovations:
         return torch.where((self.counts.amax() > 1) & self.energy.isfinite(), shown, before)
 
     def quality(self, own: Any, cross: Any, share: float, pair_factor: float = 1.0) -> Tensor:
-        """(error, R1, R2): the estimated error of the mean, the energy of the innovations and their correlation.
+        """``quality`` of these."""
+        return quality(self.energies, self.n, own, cross, share, pair_factor)
 
-        The error is (A1 R1 + A2 R2 + (A1 + 1) p · noise)/n² (``theory.estimated_error`` with equal weights). Where two
-        ranks never send the same coordinate, κ = 0, R2 counts as 0 and the error is ``theory.error_bound``.
 
-        Parameters
-        ----------
-        own, cross : Tensor or float
-            A1 and A2 of ``theory.error_coefficients``.
-        share : float
-            p, the share of its coordinates that a rank sends.
-        pair_factor : float, default 1.0
-            κ of the draw (``theory.CountLaw``).
-        """
-        moments = self.energies
-        if pair_factor == 0.0:
-            bound = (own + 1.0) * share * self.energy
-            return torch.stack([bound / self.n**2, share * (self.energy - self.noise), torch.zeros_like(self.energy)])
-        energies: tuple[Any, ...] = estimated_r1_r2(moments, share, pair_factor)
-        error: Any = error_terms(moments, share, own, cross, pair_factor) + rounding_terms(moments, share, own + 1.0)
-        if isinstance(own, float) and math.isinf(own):  # T(n) = 0 with many ranks; ∞ R1 − ∞ |R2| is no number
-            error = torch.full_like(error, math.inf)
-        return torch.stack([error / self.n**2, *energies])
+def quality(energies: Moments, n: int, own: Any, cross: Any, share: float, pair_factor: float = 1.0) -> Tensor:
+    """(error, R1, R2): the estimated error of the mean, the innovations' energy and their correlation.
+
+    The error is (A1 R1 + A2 R2 + (A1 + 1) p · noise)/n² (``theory.estimated_error`` with equal weights). Where no two
+    ranks send the same coordinate, κ = 0, R2 counts as 0 and the error is ``theory.error_bound``.
+
+    Parameters
+    ----------
+    energies : Moments
+        ΣS², ΣQ and the noise, as tensors.
+    n : int
+        Number of ranks.
+    own, cross : Tensor or float
+        A1 and A2 of ``theory.error_coefficients``.
+    share : float
+        p, the share of its coordinates that a rank sends.
+    pair_factor : float, default 1.0
+        κ of the draw (``theory.CountLaw``).
+    """
+    energy: Any = energies.q
+    if pair_factor == 0.0:
+        bound = (own + 1.0) * share * energy
+        return torch.stack([bound / n**2, share * (energy - energies.noise), torch.zeros_like(energy)])
+    r1_r2: tuple[Any, ...] = estimated_r1_r2(energies, share, pair_factor)
+    error: Any = error_terms(energies, share, own, cross, pair_factor) + rounding_terms(energies, share, own + 1.0)
+    if isinstance(own, float) and math.isinf(own):  # T(n) = 0 with many ranks; ∞ R1 − ∞ |R2| is no number
+        error = torch.full_like(error, math.inf)
+    return torch.stack([error / n**2, *r1_r2])

@@ -19,7 +19,9 @@ from sparsemean.integrations.torch_ddp.exchange import (
     ReducedSample,
     ReducedWhole,
 )
+from sparsemean.integrations.torch_ddp.host import HostPayloads, serves
 from sparsemean.integrations.torch_ddp.kinds import tensor_values
+from sparsemean.kernels.twin import numba_installed
 
 SMALL = 1024  # entries below which a tensor (a bias, a norm) is not worth compressing
 BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
@@ -30,7 +32,7 @@ class State:
     """Settings and memory of the hook: ``model.register_comm_hook(state, hook)``, with the same arguments on all ranks.
 
     In the first step after it was made, bound or loaded, ranks compare their arguments, parameters, step and memory,
-    once, by a collective of 80 bytes. Where they differ, ``backward()`` raises InvalidInput on every rank.
+    once, by a collective of 88 bytes. Where they differ, ``backward()`` raises InvalidInput on every rank.
 
     Parameters
     ----------
@@ -97,11 +99,13 @@ class State:
         self.ranks, self.rank = n, dist.get_rank(group)
         self.agreed = False
         self._names: dict[int, str] = {}
+        self._devices: dict[str, str] = {}
         self._parameters: list[str] = []
         for name, parameter in parallel.module.named_parameters():
             if parameter.requires_grad:
+                self._devices[name] = parameter.device.type
                 self._names[id(parameter)] = name
-                self._parameters.append(f"{name} {tuple(parameter.shape)} {parameter.dtype}")
+                self._parameters.append(f"{name} {tuple(parameter.shape)} {parameter.dtype} {parameter.device.type}")
                 self._exchanges[name] = self._exchanges.get(name) or self._new_exchange(name, parameter)
 
     def _new_exchange(self, name: str, parameter: Tensor) -> Exchange:
@@ -109,8 +113,11 @@ class State:
             summed_in = tensor_values(self.scheme.values).dtype
             return ReducedWhole(self.ranks, summed_in) if self.reduces else GatheredWhole(parameter.dtype)
         run = self._run(name, parameter.numel())
-        kind = ReducedSample if self.reduces else GatheredPayloads
-        return kind(run, self.ranks, parameter.device)
+        if self.reduces:
+            return ReducedSample(run, self.ranks, parameter.device)
+        if parameter.device.type == "cpu" and serves(run):
+            return HostPayloads(run, self.ranks)
+        return GatheredPayloads(run, self.ranks, parameter.device)
 
     def _run(self, name: str, size: int) -> Run:
         seed = hashlib.blake2b(f"{self.seed} {name}".encode(), digest_size=8).digest()
@@ -130,6 +137,11 @@ class State:
             raise InvalidInput(
                 "a bucket holds a parameter that the State does not know; make it as State(scheme, model) with the "
                 "model the hook is registered with, and bind(model) a State that was unpickled"
+            )
+        if parameter.device.type != self._devices[name]:
+            raise InvalidInput(
+                f"{name!r} was on {self._devices[name]} when the State was made, and now is on "
+                f"{parameter.device.type}; move the model first, then make DistributedDataParallel and State"
             )
         return self._exchanges[name]
 
@@ -151,7 +163,8 @@ class State:
         parameters = Fact("\n".join(self._parameters), same_model, f"{len(self._parameters)} tensors")
         step = Fact(str(self.step), same_checkpoint)
         remembered = Fact(self._remembered(), same_checkpoint, f"that of step {self.step}")
-        rest = {"parameters": parameters, "step": step, "what is remembered": remembered}
+        kernels = Fact("compiled" if numba_installed() else "of NumPy", "install numba on every rank, or on none")
+        rest = {"parameters": parameters, "kernels": kernels, "step": step, "what is remembered": remembered}
         check_agreement({**part_of, **numbers, **rest}, self.process_group, device)
         self.agreed = True
 
@@ -208,14 +221,15 @@ class State:
             )
         mine = {name: each.state for name, each in self._exchanges.items() if each.state}
         shapes, found = _shapes(mine), _shapes(saved["tensors"])
+        of_cpus = {key for key in shapes.keys() ^ found.keys() if key[1] == "sums"}  # made anew, or not needed
+        shapes, found = ({key: of[key] for key in of.keys() - of_cpus} for of in (shapes, found))
         if shapes != found:
             wrong = sorted(str(key) for key in shapes.items() ^ found.items())
             raise InvalidInput(
                 f"the checkpoint is of another model or number of ranks ({wrong[0]}); restore it there, or start afresh"
             )
-        for name, state in mine.items():
-            for key, tensor in state.items():
-                tensor.copy_(saved["tensors"][name][key])
+        for name in mine:
+            self._exchanges[name].restore(saved["tensors"][name])
         self.step, self.total_bytes = int(saved["step"]), int(saved["total_bytes"])
         self.agreed = False
 
@@ -224,12 +238,13 @@ class State:
 
     def __getstate__(self) -> dict[str, Any]:
         """All attributes except those of this process: its group, its rank and the identities of its parameters."""
-        own = ("process_group", "rank", "agreed", "_names", "_parameters")
+        own = ("process_group", "rank", "agreed", "_names", "_devices", "_parameters")
         return {name: value for name, value in vars(self).items() if name not in own}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
-        self.process_group, self.rank, self.agreed, self._names, self._parameters = None, -1, False, {}, []
+        self.process_group, self.rank, self.agreed = None, -1, False
+        self._names, self._devices, self._parameters = {}, {}, []
 
 
 def _shapes(tensors: dict[str, dict[str, Tensor]]) -> dict[tuple[str, str], tuple[int, ...]]:

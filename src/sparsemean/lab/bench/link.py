@@ -73,7 +73,7 @@ def over_a_link(case: Case, bits: float, repeats: int = 5) -> Break:
     times = in_turn([player.clock(), clock_of(DENSE, lambda: vectors.mean(axis=0))], repeats)
     work = times[ENCODE].median + times[DECODE].median
     dense = times[DENSE].median * case.nodes / len(vectors)  # where they do not fit, what a few take, as often
-    even = _even(work, dense, sent, whole)
+    even = even_bits(work, dense, sent, whole)
     unlike = _error(case, vectors)
     vectors *= OWN
     vectors += vectors[0] / OWN  # of which the first is then a little longer than the others
@@ -96,10 +96,10 @@ def _error(case: Case, vectors: Floats) -> tuple[float, float]:
     return float(np.sum((estimate.mean - mean) ** 2)) / energy, float(np.sum(mean**2)) / energy
 
 
-def _even(work: float, dense: float, sent: int, whole: int) -> float:
+def even_bits(work: float, dense: float, sent: int, whole: int) -> float:
     """Bits a second below which it pays: at any speed where nothing is lost, at none where nothing is gained.
 
-    >>> _even(2.0, 1.0, 25, 100), _even(0.5, 1.0, 25, 100), _even(2.0, 1.0, 100, 100)
+    >>> even_bits(2.0, 1.0, 25, 100), even_bits(0.5, 1.0, 25, 100), even_bits(2.0, 1.0, 100, 100)
     (600.0, inf, 0.0)
     """
     if sent >= whole:

@@ -20,6 +20,7 @@ from sparsemean.lab.bench.link import Break, over_a_link
 from sparsemean.lab.bench.page import NO_PLOT, plotted, write_page, write_plot
 from sparsemean.lab.bench.record import BenchRecord, read
 from sparsemean.lab.bench.sets import every, whole
+from sparsemean.lab.cli.bench_ddp import bench_ddp
 from sparsemean.lab.cli.bench_tables import show, show_changes
 from sparsemean.lab.cli.output import plain, print_json
 from sparsemean.lab.cli.progress import STOPPED, progress_bar
@@ -42,6 +43,10 @@ def bench_command(
     goals: Annotated[
         bool, typer.Option("--goals", help="Instead: the speeds that we aim for, and whether they hold.")
     ] = False,
+    ddp: Annotated[
+        bool, typer.Option("--ddp", help="Instead: gradients of PyTorch DDP, on two processes; a minute.")
+    ] = False,
+    parameters: Annotated[str, typer.Option(help="With --ddp: size of the model.")] = "2^24",
     repeats: Annotated[
         int, typer.Option(min=1, help="How often each is timed; the median counts. More of what is quick.")
     ] = 7,
@@ -62,6 +67,9 @@ def bench_command(
     Encoding, server rounds and round trips are timed against NumPy, scipy, torch, the dense mean and memcpy in the same
     process; a ratio above 1 means that we are faster. What does not fit into memory is left out and said.
 
+    With --ddp: the time of a backward pass with the hook for DistributedDataParallel, beside dense gradients and
+    PyTorch's own hooks, and the speed of the links below which each is faster than dense gradients.
+
     With --link: a round over links of that speed against one with whole float32 vectors, the speed at which both take
     as long, and the error of the mean. Stop it with Ctrl-C: what was measured is kept.
     """
@@ -70,6 +78,11 @@ def bench_command(
             raise InvalidInput(f"{path} is a folder; name a file in it")
     if plot is not None and plot.suffix.removeprefix(".") not in FORMATS:
         raise InvalidInput(f"a plot is written as {', '.join(FORMATS)}, not as {plot.name!r}")
+    if ddp:
+        if everything or goals or any(option is not None for option in (link, read_from, against, report, plot)):
+            raise InvalidInput("--ddp goes with --parameters, --repeats, --out and --json; leave the others out")
+        bench_ddp(count_of(parameters), repeats, out, as_json)
+        return
     old = read(against) if against else None
     if read_from is not None:
         if link is not None or goals or everything:

@@ -15,15 +15,19 @@ from rich.console import Console
 from sparsemean.errors import InvalidInput
 from sparsemean.lab import datasets
 from sparsemean.lab.cli import inputs
+from sparsemean.lab.cli.frontier_nodes import show_nodes
 from sparsemean.lab.cli.output import plain, print_json, print_table, yes
 from sparsemean.lab.cli.progress import STOPPED, progress_bar
 from sparsemean.lab.cli.sizes import bytes_of
 from sparsemean.lab.compare import GivenVectors
+from sparsemean.lab.datasets import PICTURES
 from sparsemean.lab.frontier import Frontier, KeptPoints, Point, Sweep, trade
+from sparsemean.lab.frontier.node_sweep import ROUNDS, NodeSweep
 from sparsemean.lab.frontier.page import write_page
 from sparsemean.lab.numbers import size_of
 from sparsemean.lab.peers import PEERS
 
+VALUES = "float32,int8"
 COLUMNS = ["scheme and values", "bytes", "k", "NMSE ± 2 se", "unbiased"]
 
 
@@ -34,12 +38,12 @@ def frontier_command(
         str | None,
         typer.Option(
             help="Bytes per node and round, header included, with commas: 100,200,1KB,4KB. Default: six, from a few "
-            "values to the dense float32 mean."
+            "values to the dense float32 mean; of pictures, whole vectors in 1, 2, 3 and 4 bits a value."
         ),
     ] = None,
     rounds: inputs.Rounds = None,
     schemes: inputs.Schemes = None,
-    values: inputs.Values = "float32,int8",
+    values: inputs.Values = VALUES,
     weights: inputs.Weights = None,
     seeds: inputs.Seeds = 3,
     keep: Annotated[
@@ -53,27 +57,43 @@ def frontier_command(
 
     What no other beats is the front: one of unbiased schemes, and one of all. Schemes that diverge, or are told what
     nobody knows, are on neither, nor is rand-proj-spatial-avg, of another paper, which is played to compare with. Whole
-    vectors in float32, float16 and int8 are always among the points.
+    vectors in float32, float16 and int8, and in as many bits as each budget allows, are always among the points.
+
+    Of a set of pictures (fashion-mnist, cifar-10, digits) it plays power iteration, whose vectors follow the mean: by
+    100 nodes that know nothing, hear the mean of each round, or keep a vector.
 
     Stop it with Ctrl-C: what is finished is shown, and with --keep the next run goes on from there.
     """
     if report is not None and report.is_dir():
         raise InvalidInput(f"{report} is a folder; name a file in it")
+    limits = [bytes_of(text) for text in budgets.split(",")] if budgets else []
+    command = shlex.join(["sparsemean", *sys.argv[1:]])
+    if source and len(source) == 1 and source[0] in PICTURES:
+        given_to_vectors = {"--schemes": schemes, "--weights": weights, **{f"--{name}": True for name in reading.given}}
+        given_to_vectors |= {"--values": values if values != VALUES else None}
+        if chosen := [name for name, value in given_to_vectors.items() if value is not None]:
+            raise InvalidInput(f"{chosen[0]} is for vectors; {source[0]} is played by the schemes of each kind of node")
+        _end(show_nodes(NodeSweep(source[0], limits, rounds or ROUNDS, seeds), keep, report, as_json, command), keep)
+        return
     vectors, origin, note = inputs.vectors_of(source, reading)
     given = GivenVectors(vectors[:rounds], inputs.weights_of(weights))
-    limits = [bytes_of(text) for text in budgets.split(",")] if budgets else []
     sweep = Sweep(given, limits, inputs.schemes_of(schemes, PEERS), inputs.kinds_of(values), seeds)
     kept = KeptPoints(keep, given, seeds) if keep else None
     found = _swept(sweep, kept)
     if report is not None:
-        write_page(found, report, origin, note, shlex.join(["sparsemean", *sys.argv[1:]]))
+        write_page(found, report, origin, note, command)
     if as_json:
         print_json({**found.to_json(), "trade": trade(found), "source": origin, **({"note": note} if note else {})})
     else:
         _show(found, origin, note)
         if report is not None:
             Console().print(f"Report: {plain(str(report.resolve()))}", soft_wrap=True, markup=False)
-    if not found.complete:
+    _end(found.complete, keep)
+
+
+def _end(complete: bool, keep: Path | None) -> None:
+    """Say how to go on where somebody stopped it."""
+    if not complete:
         remedy = "run the same again to go on" if keep else "--keep FOLDER would have kept it for the next run"
         Console(stderr=True).print(f"stopped before the end; {remedy}", highlight=False, markup=False)
         raise typer.Exit(STOPPED)

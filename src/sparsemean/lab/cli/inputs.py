@@ -153,7 +153,7 @@ def vectors_of(source: Sequence[str] | None, reading: datasets.Reading = READ_AS
     found = datasets.loaded(given, reading)
     told = ", ".join(given) if len(given) < 4 else f"{given[0]} and {len(given) - 1} more files"
     if isinstance(found, datasets.Images):
-        raise InvalidInput(f"{told} holds images, not vectors of nodes; `sparsemean reproduce` uses it")
+        raise InvalidInput(f"{told} holds images, not vectors of nodes; `sparsemean frontier` and `reproduce` use it")
     Console(stderr=True).print(plain(f"{told}: {found.understood}."), highlight=False, markup=False, soft_wrap=True)
     return found.vectors.astype(np.float64), found.attribution or told, found.note
 

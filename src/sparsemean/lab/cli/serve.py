@@ -61,6 +61,9 @@ def serve_command(
         bool, typer.Option("--weights-by-node", help="Let nodes say their weight; by default their token does.")
     ] = False,
     estimates: Annotated[Path | None, typer.Option(help="A folder that gets every mean as a .npy file.")] = None,
+    past_means: Annotated[
+        str, typer.Option(help="Room for means that nodes may have missed, such as 1GiB; beside the journal.")
+    ] = "256MiB",
     admin_token_file: Annotated[
         Path | None, typer.Option(help="The operator's token, which `sparsemean token admin` makes.")
     ] = None,
@@ -112,6 +115,7 @@ def serve_command(
         private=private,
         weights_by_node=weights_by_node,
         estimates=estimates,
+        past_means=bytes_of(past_means),
     )
     service = Service(settings)
     log_to_stderr(log_format == "json" or (log_format == "auto" and not sys.stderr.isatty()))

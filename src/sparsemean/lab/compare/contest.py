@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from sparsemean.client import Client
 from sparsemean.errors import InvalidInput, SparseMeanError
-from sparsemean.lab.byte_budget import finest_eden
+from sparsemean.lab.byte_budget import finest_whole
 from sparsemean.lab.compare.budget import Budget, scheme_within
 from sparsemean.lab.compare.comparison import Comparison
 from sparsemean.lab.compare.given_vectors import GivenVectors
@@ -18,7 +18,7 @@ from sparsemean.lab.compare.playing import Players
 from sparsemean.lab.compare.result import WHOLE, Entry, Result, result_of
 from sparsemean.lab.trace import Trace
 from sparsemean.run import Run
-from sparsemean.schemes import AUTO, SIZELESS, named, names
+from sparsemean.schemes import AUTO, SIZELESS, names
 
 FIRST, MOST = 3, 80
 """How often each scheme is played, and those whose place matters at the most, unless that is said."""
@@ -58,12 +58,10 @@ class Contest:
         return entries_within(self.given, [(name, self.budget) for name in wanted])
 
     def _finest(self) -> list[str]:
-        """Whole vectors with as many bits a value as the budget of bytes allows: from 1 to 7, since int8 is played."""
+        """Whole vectors with as many bits a value as the budget of bytes allows, where it is one of bytes."""
         limit, dim = self.budget.bytes, self.given.task.dim
-        if limit is None or (values := finest_eden(dim, limit)) == "eden-8":
-            return []
-        fits = Run(named("identity", values=values), dim).payload_bytes <= limit
-        return [f"identity {values}"] if fits else []
+        name = None if limit is None else finest_whole(dim, limit)
+        return [name] if name else []
 
     def _reaches(self, whole: str) -> bool:
         """Whether these values reach as far as the vectors do: float16 ends at 65504."""

@@ -17,6 +17,7 @@ from sparsemean.lab.datasets.stream import Stream
 
 __all__ = [
     "ENTRIES",
+    "PICTURES",
     "DatasetEntry",
     "Images",
     "Reading",
@@ -37,6 +38,13 @@ LOADERS: dict[str, Callable[[Directory | None], Images | Stream]] = {
     "beijing": beijing.load,
     "los-loop": los_loop.load,
 }
+
+PICTURES: dict[str, int] = {
+    fashion_mnist.ENTRY.name: fashion_mnist.PIXELS,
+    cifar10.ENTRY.name: cifar10.PIXELS,
+    digits.NAME: digits.PIXELS,
+}
+"""The sets of pictures, with how many numbers one has."""
 
 ENTRIES: dict[str, DatasetEntry] = {
     entry.name: entry for entry in (fashion_mnist.ENTRY, cifar10.ENTRY, beijing.ENTRY, los_loop.ENTRY)

@@ -10,6 +10,7 @@ from sparsemean.lab.optional_modules import optional
 
 NAME = "digits"
 PACKAGE = ("sklearn", "the set digits", "lab")
+PIXELS = 8 * 8
 TRAIN = 1437
 ATTRIBUTION = (
     "Alpaydin, Kaynak, Optical Recognition of Handwritten Digits, UCI Machine Learning Repository, 1998, "

@@ -10,6 +10,7 @@ from sparsemean.lab.datasets.entry import DatasetEntry, Download, File
 from sparsemean.lab.datasets.find import Directory, contents, places
 from sparsemean.lab.datasets.images import Bytes, Images, Labels, unit_rows
 
+PIXELS = 28 * 28
 CLASSES = (
     "T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot",
 )  # fmt: skip

@@ -13,7 +13,17 @@ from sparsemean.errors import InvalidInput
 from sparsemean.lab import datasets
 from sparsemean.lab.datasets import Images, splits
 from sparsemean.lab.experiments.setting import EXACT, Setting
-from sparsemean.lab.tasks import KMeans, LogisticRegression, PowerIteration, Quadratic, StreamTask, Task, abrupt_change
+from sparsemean.lab.tasks import (
+    FederatedNetwork,
+    KMeans,
+    LogisticRegression,
+    PowerIteration,
+    Quadratic,
+    StreamTask,
+    Task,
+    abrupt_change,
+    new_vectors,
+)
 from sparsemean.schemes import Scheme, named, scheme_name
 from sparsemean.wire.values import value_name
 
@@ -75,7 +85,7 @@ def scheme_of(setting: Setting, k: int | tuple[int, ...], ratio: float = 0.0) ->
     return named(scheme_name(name), k, values=value_name(kind or str(setting.option("values", "float32"))), **told)
 
 
-_TASK_OPTIONS = ("batch", "change", "clusters", "correlation", "dim", "loss_rows", "rate")
+_TASK_OPTIONS = ("alpha", "batch", "change", "clusters", "correlation", "dim", "epochs", "hidden", "loss_rows", "rate")
 
 
 def _quadratic(setting: Setting, data_dir: str | None) -> Task[Any]:
@@ -94,6 +104,12 @@ def _change(setting: Setting, data_dir: str | None) -> Task[Any]:
     dim, change = int(setting.option("dim", 1000)), int(setting.option("change", setting.rounds // 2))
     correlation, rng = float(setting.option("correlation", 0.0)), np.random.default_rng(setting.seed)
     return StreamTask(abrupt_change(setting.nodes, dim, setting.rounds, change, correlation, rng))
+
+
+def _new(setting: Setting, data_dir: str | None) -> Task[Any]:
+    dim, correlation = int(setting.option("dim", 1000)), float(setting.option("correlation", 0.0))
+    vectors = new_vectors(setting.nodes, dim, setting.rounds, correlation, np.random.default_rng(setting.seed))
+    return StreamTask(vectors.astype(np.float32))
 
 
 def _power_iteration(setting: Setting, data_dir: str | None) -> Task[Any]:
@@ -120,13 +136,29 @@ def _logistic(setting: Setting, data_dir: str | None) -> Task[Any]:
     )
 
 
+def _network(setting: Setting, data_dir: str | None) -> Task[Any]:
+    images = _images(setting, data_dir)
+    split = _split(setting, images)
+    return FederatedNetwork(
+        [images.train_x[part] for part in split],
+        [images.train_y[part] for part in split],
+        (images.test_x, images.test_y),
+        hidden=int(setting.option("hidden", 300)),
+        rate=float(setting.option("rate", 0.1)),
+        batch=int(setting.option("batch", 32)),
+        epochs=int(setting.option("epochs", 1)),
+    )
+
+
 _MAKERS: dict[str, Callable[[Setting, str | None], Task[Any]]] = {
     "quadratic": _quadratic,
     "stream": _stream,
     "abrupt-change": _change,
+    "new-vectors": _new,
     "power-iteration": _power_iteration,
     "kmeans": _kmeans,
     "logistic": _logistic,
+    "network": _network,
 }
 
 
@@ -142,10 +174,12 @@ def _images(setting: Setting, data_dir: str | None) -> Images:
 
 
 def _split(setting: Setting, images: Images) -> list[Ints]:
-    """Appendix C: at random, or two shards of the images sorted by label."""
+    """Appendix C: at random, or two shards of the images sorted by label. Besides, labels by Dirichlet's law."""
     rng = np.random.default_rng(setting.seed)
     if setting.split == "iid":
         return splits.iid(len(images.train_x), setting.nodes, rng)
     if setting.split == "non-iid":
         return splits.shards(images.train_y, setting.nodes, rng, shards_per_node=2)
-    raise InvalidInput(f"a split is iid or non-iid, got {setting.split!r}")
+    if setting.split == "dirichlet":
+        return splits.dirichlet(images.train_y, setting.nodes, float(setting.option("alpha", 0.5)), rng)
+    raise InvalidInput(f"a split is iid, non-iid or dirichlet, got {setting.split!r}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -36,13 +37,7 @@ class KeptPoints:
         self._data, self._seeds, self._rounds, self._nodes = _digest(given), seeds, len(given.rounds), given.task.nodes
         self._finished = Checkpoints(folder)
         made_for = {"vectors": self._data, "seeds": seeds}
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            if not any(folder.iterdir()):
-                write_whole(folder / MADE_FOR, json.dumps(made_for))
-        except OSError as error:
-            raise InvalidInput(f"{folder} cannot be a folder to keep points in: {error.strerror}") from None
-        found = _made_for(folder)
+        found = claimed(folder, made_for)
         if found.get("vectors") != made_for["vectors"]:
             raise InvalidInput(f"{folder} keeps points of other vectors, rounds or weights; name another folder")
         if found.get("seeds") != seeds:
@@ -63,6 +58,17 @@ class KeptPoints:
     def _setting(self, scheme: str, budget: int | None) -> Setting:
         options = (("budget", budget or 0), ("seeds", self._seeds))
         return Setting("frontier", "stream", self._data, scheme, None, 0, self._rounds, "", self._nodes, options)
+
+
+def claimed(folder: Path, made_for: Mapping[str, object]) -> dict[str, object]:
+    """What the points in the folder were made for: this, where it is new or empty."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if not any(folder.iterdir()):
+            write_whole(folder / MADE_FOR, json.dumps(made_for))
+    except OSError as error:
+        raise InvalidInput(f"{folder} cannot be a folder to keep points in: {error.strerror}") from None
+    return _made_for(folder)
 
 
 def _made_for(folder: Path) -> dict[str, object]:

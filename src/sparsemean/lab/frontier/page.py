@@ -54,7 +54,8 @@ TERMS = (
     "included. An unbiased scheme is right on average, so its errors cancel over rounds. A scheme that diverges, or "
     "that is told the true correlation (rand-k-spatial-opt), is shown but on no front; so is rand-proj-spatial-avg, "
     "an estimator of another paper that is there to compare with. "
-    "“identity” is the dense mean: every node sends its whole vector. ± is two standard errors."
+    "“identity” is the dense mean: every node sends its whole vector, also in eden-b with as many bits a value as a "
+    "budget allows. ± is two standard errors."
 )
 
 

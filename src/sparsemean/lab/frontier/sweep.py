@@ -9,6 +9,7 @@ from itertools import chain
 
 import numpy as np
 
+from sparsemean.lab.byte_budget import finest_whole
 from sparsemean.lab.compare import Budget, Entry, GivenVectors, entries_within, played
 from sparsemean.lab.frontier.frontier import Frontier, Point
 from sparsemean.lab.frontier.kept import KeptPoints
@@ -35,7 +36,7 @@ class Sweep:
         The vectors.
     budgets
         Bytes per node and round, header included; refused where one is too small for every scheme. By default
-        ``default_budgets`` of the vectors' length.
+        ``default_budgets`` of the vectors' length. Whole vectors with as many bits as each allows are always played.
     schemes
         Names; all by default, those of ``peers.PEERS`` included, which are played in this process and in float32 alone.
         Those that send whole vectors are played once for each kind of values, not per budget.
@@ -132,7 +133,9 @@ class Sweep:
         chosen += [AUTO] if AUTO in every else []
         whole = [name for name in chosen if name.partition(" ")[0] in SIZELESS]
         sized = [name for name in chosen if name not in whole]
-        whole_entries, _ = entries_within(self.given, [(name, WHOLE) for name in dict.fromkeys([*DENSE, *whole])])
+        finest = [name for limit in self.limits if (name := finest_whole(self.given.task.dim, limit))]
+        dense = dict.fromkeys([*DENSE, *finest, *whole])
+        whole_entries, _ = entries_within(self.given, [(name, WHOLE) for name in dense])
         wanted = [[(name, Budget(bytes=limit)) for name in sized] for limit in self.limits]
         together = wanted if self.budgets else [[pair for pairs in wanted for pair in pairs]]
         fitting = [entry for pairs in together if pairs for entry in entries_within(self.given, pairs)[0]]

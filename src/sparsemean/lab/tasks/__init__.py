@@ -5,12 +5,14 @@ from __future__ import annotations
 from .base import Task
 from .kmeans import KMeans
 from .logistic import LogisticRegression
+from .network import FederatedNetwork
 from .node_rows import NodeRows
 from .power_iteration import PowerIteration
 from .quadratic import Quadratic
-from .stream import StreamTask, abrupt_change
+from .stream import StreamTask, abrupt_change, new_vectors
 
 __all__ = [
+    "FederatedNetwork",
     "KMeans",
     "LogisticRegression",
     "NodeRows",
@@ -19,4 +21,5 @@ __all__ = [
     "StreamTask",
     "Task",
     "abrupt_change",
+    "new_vectors",
 ]

@@ -54,14 +54,14 @@ class LogisticRegression(Task[Model]):
     ) -> None:
         check_settings(rate, batch)
         self._rate, self._batch = rate, batch
-        self._data, self._labels = _labelled(parts, labels)
+        self._data, self._labels = labelled(parts, labels)
         self._classes = int(self._labels.max()) + 1
         super().__init__(self._data.nodes, self._classes * (self._data.dim + 1))
         self._seen = (self._data.rows, self._labels)
         if loss_rows is not None and loss_rows < len(self._labels):
             chosen = np.arange(loss_rows) * len(self._labels) // loss_rows
             self._seen = (self._data.rows[chosen], self._labels[chosen])
-        self._test = None if test is None else _labelled([test[0]], [test[1]])
+        self._test = None if test is None else labelled([test[0]], [test[1]])
 
     def start(self, seed: int) -> Model:
         return Model(np.zeros(self.dim), seed)
@@ -74,7 +74,7 @@ class LogisticRegression(Task[Model]):
         gradients = np.empty((self.nodes, self._classes, self._data.dim + 1), self._data.rows.dtype)
         for gradient, chosen in zip(gradients, batches(self._data, self._batch, state.seed, round), strict=True):
             rows, labels = self._data.rows[chosen], self._labels[chosen]
-            excess = _softmax(self._logits(rows, state))
+            excess = softmax(self._logits(rows, state))
             excess[np.arange(len(labels)), labels] -= 1
             gradient[:, :-1] = excess.T @ rows / len(rows)
             gradient[:, -1] = excess.mean(axis=0)
@@ -100,15 +100,17 @@ class LogisticRegression(Task[Model]):
         return {"test_accuracy": float(np.mean(self._logits(data.rows, state).argmax(axis=1) == labels))}
 
 
-def _softmax(logits: Floats) -> Floats:
+def softmax(logits: Floats) -> Floats:
+    """Of each row the probabilities of the classes."""
     powers: Floats = np.exp(logits - logits.max(axis=1, keepdims=True))
     powers /= powers.sum(axis=1, keepdims=True)
     return powers
 
 
-def _labelled(
+def labelled(
     parts: Sequence[npt.ArrayLike] | npt.NDArray[np.generic], labels: Sequence[npt.ArrayLike] | npt.NDArray[np.generic]
 ) -> tuple[NodeRows, Ints]:
+    """The rows of all nodes, and their labels, refused where they are no classes."""
     data = NodeRows.of(parts)
     given = data.targets(labels)
     if given.dtype.kind not in "iu" or given.min() < 0:

@@ -39,6 +39,17 @@ def abrupt_change(
     return stream
 
 
+def new_vectors(nodes: int, dim: int, rounds: int, correlation: float, rng: np.random.Generator) -> Doubles:
+    """Gaussian vectors, new in every round, of which every two have this ``correlation``, (R2/R1)/(n − 1) on average.
+
+    >>> new_vectors(4, 3, 5, 1.0, np.random.default_rng(0)).shape
+    (5, 4, 3)
+    """
+    common, own = rng.normal(size=(rounds, 1, dim)), rng.normal(size=(rounds, nodes, dim))
+    vectors: Doubles = math.sqrt(correlation) * common + math.sqrt(1.0 - correlation) * own
+    return vectors
+
+
 class StreamTask(Task[StreamState]):
     """Node i's vector of round t is ``vectors[t, i]``; the objective is the squared error of the last estimate.
 

@@ -12,13 +12,14 @@ from sparsemean._types import Doubles, Floats
 from sparsemean.errors import InvalidInput, MalformedPayload, NonFiniteValues
 from sparsemean.kernels import restore
 from sparsemean.kernels.bit_stream import packed_bytes
+from sparsemean.kernels.quantise import quantise
 from sparsemean.kernels.restore import Codes
 from sparsemean.payload.noise import Levels
 from sparsemean.sampling import Key, stream_of
 from sparsemean.sampling.plan import LARGEST_SCALE
 from sparsemean.wire.reader import Reader
 from sparsemean.wire.values import bits
-from sparsemean.wire.values.dither import LABEL, chunks
+from sparsemean.wire.values.dither import LABEL
 from sparsemean.wire.values.kind import Read, ValueKind
 from sparsemean.wire.values.sixteen import BFLOAT16, bfloat16_above
 
@@ -35,21 +36,6 @@ def step(scales: Doubles, levels: int) -> Doubles:
     array([1.])
     """
     return 2.0 * scales / (levels - 1)
-
-
-def quantised(values: Doubles, steps: Doubles, levels: int, dither: Doubles) -> Codes:
-    """c = ⌊x/s + L/2 + D⌋, from 0 to L − 1 wherever |x| ≤ A and |D| < ½.
-
-    x/s + L/2 lies in [½, L − ½] and |D| ≤ ½ − 2⁻³³, so the sum keeps a distance of 2⁻³³ from 0 and L. Rounding moves it
-    by less than 2⁻⁴³, with 16 bits by less than 2⁻³⁵, so no code has to be clipped; and it moves the sum over a whole
-    number for one of the 2³² values of D at most, which is a bias below 2⁻³² s, less than the rounding of what is
-    decoded to float32.
-
-    >>> quantised(np.array([-1.0, 0.0, 1.0]), np.full(3, 2.0), 2, np.array([-0.25, 0.25, 0.25]))
-    array([0, 1, 1], dtype=uint8)
-    """
-    codes: Codes = np.floor(values / steps + levels / 2 + dither).astype(_integers(levels))
-    return codes
 
 
 def _integers(levels: int) -> Any:
@@ -82,15 +68,8 @@ class Dithered(ValueKind):
                 f"{self.name} takes values up to {LARGEST_SCALE:.3g}; rescale the vector, or use float32 or float64"
             )
         scales = bfloat16_above(largest)
-        steps = step(_widened(scales), 1 << self.bits)
-        nonzero = steps > 0.0
-        steps[~nonzero] = 1.0
         codes: Codes = np.empty(values.size, _integers(1 << self.bits))
-        for part, uniform in chunks(key, values.size):
-            some = values[part].astype(np.float64)
-            codes[part] = quantised(some, _each(steps, part), 1 << self.bits, uniform - 0.5)
-        if not np.all(nonzero):
-            codes *= _each(nonzero, slice(0, values.size))
+        quantise(stream_of(key, LABEL), values, step(_widened(scales), 1 << self.bits), GROUP, 1 << self.bits, codes)
         return scales.tobytes() + self._packed(codes)
 
     def unpack(self, reader: Reader, count: int, key: Key) -> tuple[Floats, Levels]:

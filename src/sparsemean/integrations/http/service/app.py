@@ -29,6 +29,7 @@ from sparsemean.integrations.http.messages import (
     ROUND,
     RUN,
     WEIGHT,
+    NoLongerKept,
     NotAdmitted,
     receipt_json,
     refusal_json,
@@ -44,6 +45,7 @@ from sparsemean.server import PrometheusReports
 ADMIN_BODY = 4096
 STATUS: dict[type[SparseMeanError], int] = {
     NotAdmitted: 401,
+    NoLongerKept: 410,
     errors.ForeignPayload: 403,
     errors.WrongRound: 409,
     errors.WrongPlan: 409,
@@ -209,8 +211,10 @@ class App:
         return weight
 
     async def mean(self, request: Request) -> Response:
-        """The last mean as a frame; nothing to who has it."""
+        """The last mean as a frame, nothing to who has it; with ``round``, the mean of that round."""
         self._node(request)
+        if "round" in request.query_params:
+            return await self._past_mean(int(number_in(request, "round", 0.0)))
         held = self.conductor.broadcast
         if held is None:
             raise Refusal(404, "no round has ended with a mean yet")
@@ -218,6 +222,21 @@ class App:
         if request.headers.get("if-none-match") == held.heard.etag:
             return Response(status_code=304, headers=headers)
         return Response(held.frame, media_type="application/octet-stream", headers=headers)
+
+    async def _past_mean(self, round: int) -> Response:
+        conductor, means = self.conductor, self.conductor.means
+        if round >= conductor.round:
+            raise Refusal(404, f"round {round} is not over; the open round is {conductor.round}")
+        frame = await asyncio.to_thread(means.frame, round)
+        if frame is not None:
+            headers = {MEAN_ROUND: str(round), "Cache-Control": "no-cache"}
+            return Response(frame, media_type="application/octet-stream", headers=headers)
+        if means.first is None or round < means.first:
+            raise NoLongerKept(
+                f"the mean of round {round} is no longer here, those from {means.first} on are; go on from a "
+                "checkpoint of a later round, and give the service room for more (--past-means)"
+            )
+        return Response(status_code=204)
 
     # --- figures ---
 

@@ -17,6 +17,7 @@ from sparsemean.integrations.http.broadcast import Broadcast, broadcast_of
 from sparsemean.integrations.http.messages import OpenRound
 from sparsemean.integrations.http.service.batches import Batches, Waiting
 from sparsemean.integrations.http.service.history import History, row_of, why_json
+from sparsemean.integrations.http.service.means import Means
 from sparsemean.results import Estimate, Receipt
 from sparsemean.run import Run
 from sparsemean.sampling import MAX_SLOTS
@@ -129,6 +130,8 @@ class Conductor:
     history : History
     on_estimate : callable, optional
         Is called with every estimate, in the server's thread.
+    means : Means, optional
+        Where past means are kept; by default in memory.
     """
 
     def __init__(
@@ -139,7 +142,9 @@ class Conductor:
         broadcast: Run,
         history: History,
         on_estimate: Callable[[Estimate], object] | None = None,
+        means: Means | None = None,
     ) -> None:
+        self.means = Means() if means is None else means
         self.server, self.policy, self.history = server, policy, history
         self.run, self.broadcast_run = server.run, broadcast
         self.failure: str | None = None  # why the open round cannot be closed now
@@ -351,6 +356,7 @@ class Conductor:
 
     def _take(self, estimate: Estimate) -> None:
         self.estimate, self.broadcast = estimate, broadcast_of(self.broadcast_run, estimate)
+        self.means.add(estimate.round, self.broadcast.frame)
 
     async def _open(self) -> None:
         self._begin(await self._do(self._opening))

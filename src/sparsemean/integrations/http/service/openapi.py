@@ -59,7 +59,18 @@ def description(payload_bytes: int) -> dict[str, Any]:
             }
         },
         MEAN: {
-            "get": _asked("The last mean, as a frame.", _NODE, {**_bytes(401, 404), "304": _said("As you have it.")})
+            "get": {
+                **_asked(
+                    "The last mean, or that of a round that is over, as a frame.",
+                    _NODE,
+                    {
+                        **_bytes(400, 401, 404, 410),
+                        "204": _said("The round ended without a mean."),
+                        "304": _said("As you have it."),
+                    },
+                ),
+                "parameters": [_query("round", number)],
+            }
         },
         "/v1/estimate.npy": {"get": _asked("The last mean, for numpy.load.", [*_NODE, *_ADMIN], _bytes(401, 404))},
         "/v1/estimate": {"get": _asked("The last round's figures.", _OPEN, _answers(_ANYTHING, 401, 404))},

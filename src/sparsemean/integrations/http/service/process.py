@@ -36,6 +36,7 @@ from sparsemean.integrations.http.service.cluster import Cluster
 from sparsemean.integrations.http.service.conductor import Conductor, Policy
 from sparsemean.integrations.http.service.connections import Loop, limited, raise_open_files
 from sparsemean.integrations.http.service.history import History
+from sparsemean.integrations.http.service.means import MOST_BYTES, Means
 from sparsemean.integrations.http.service.tokens import Secret, Tokens
 from sparsemean.results import Estimate
 from sparsemean.run import Run
@@ -97,6 +98,8 @@ class Settings:
         As in ``Admission`` and ``App``.
     estimates : Path, optional
         A folder that gets each mean as ``round-NNNNNNNNN.npy``.
+    past_means : int
+        Bytes of past means that are kept for nodes that missed them; in ``NAME.means`` beside the journal.
     connections : int
         At the same time; of those over it, the oldest that have not asked for anything yet are ended.
     head_seconds : float
@@ -124,6 +127,7 @@ class Settings:
     weights_by_node: bool = False
     body_seconds: float = 30.0
     estimates: Path | None = None
+    past_means: int = MOST_BYTES
     connections: int = 4096
     head_seconds: float = 10.0
     stop_seconds: float = 20.0
@@ -179,7 +183,8 @@ class Service:
         history = History(None if beside is None else beside.with_name(f"{beside.name}.history.jsonl"))
         keep = None if settings.estimates is None else partial(_keep, settings.estimates)
         mean_run = broadcast_run(settings.run, settings.broadcast_values)
-        conductor = Conductor(server, settings.policy, self.tokens.nodes, mean_run, history, keep)
+        means = Means(None if beside is None else beside.with_name(f"{beside.name}.means"), settings.past_means)
+        conductor = Conductor(server, settings.policy, self.tokens.nodes, mean_run, history, keep, means)
         admission = Admission(self.tokens, settings.admin, settings.private)
         app = App(conductor, admission, reports, settings.weights_by_node, settings.body_seconds)
         most = raise_open_files(settings.connections)

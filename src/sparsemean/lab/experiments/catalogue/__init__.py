@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from sparsemean.errors import InvalidInput
-from sparsemean.lab.experiments.catalogue import beyond, correlation, designed, encoding, equal_bytes, learning, memory
+from sparsemean.lab.experiments.catalogue import (
+    beyond,
+    correlation,
+    designed,
+    encoding,
+    equal_bytes,
+    frontier,
+    learning,
+    memory,
+)
 from sparsemean.lab.experiments.catalogue.size import FULL, QUICK, ExperimentSize
 from sparsemean.lab.experiments.setting import Setting
 from sparsemean.lab.experiments.theory_table import STATEMENTS
@@ -57,6 +66,9 @@ FIGURES: dict[str, Callable[[ExperimentSize, int], list[Setting]]] = {
     "designed-batches": designed.designed_batches,
     "designed-change": designed.designed_change,
     "designed-dither": designed.designed_dither,
+    "frontier-nodes": frontier.frontier_nodes,
+    "frontier-gaussian": frontier.frontier_gaussian,
+    "frontier-network": frontier.frontier_network,
 }
 """Each takes a size and a seed."""
 

@@ -34,6 +34,11 @@ class ExperimentSize:
     """Runs of the weather for each seed, where designed draws are compared."""
     grid_trials: int
     theory_trials: int
+    node_rounds: int
+    """Of power iteration, where nodes of several kinds are compared."""
+    node_budgets: int
+    """At the bytes of whole vectors with 1, 2, … bits a value."""
+    network_rounds: int
 
 
 FULL = ExperimentSize(
@@ -54,6 +59,9 @@ FULL = ExperimentSize(
     weather_runs=4,
     grid_trials=1000,
     theory_trials=1000,
+    node_rounds=41,
+    node_budgets=2,
+    network_rounds=30,
 )
 
 QUICK = ExperimentSize(
@@ -74,4 +82,7 @@ QUICK = ExperimentSize(
     weather_runs=1,
     grid_trials=1000,
     theory_trials=120,
+    node_rounds=12,
+    node_budgets=1,
+    network_rounds=8,
 )

@@ -13,6 +13,7 @@ from sparsemean.lab.experiments.claims import (
     designed,
     epochs,
     evaluation,
+    frontier,
     introduction,
     simulation,
     spatial,
@@ -37,6 +38,7 @@ CLAIMS: tuple[Claim, ...] = (
     *beyond.CLAIMS,
     *designed.CLAIMS,
     *epochs.CLAIMS,
+    *frontier.CLAIMS,
 )
 """About in the paper's order, then our own."""
 

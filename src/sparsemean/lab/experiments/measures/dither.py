@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from sparsemean.decoding import Spatial
@@ -11,6 +9,7 @@ from sparsemean.encoders import RandK
 from sparsemean.encoders.size import count
 from sparsemean.lab.experiments.setting import Setting
 from sparsemean.lab.tables import TableRow
+from sparsemean.lab.tasks import new_vectors
 from sparsemean.run import Run
 from sparsemean.sampling import Balanced
 from sparsemean.schemes import Scheme
@@ -31,8 +30,7 @@ def measure(setting: Setting, data_dir: str | None = None) -> list[TableRow]:
     correlation, rng = float(setting.option("correlation", 0.0)), np.random.default_rng(setting.seed)
     draw = Balanced(common_scale=bool(setting.option("common", 1)))
     run = Run(Scheme(RandK(k, draw=draw), Spatial("learned"), values=value_name(kind)), dim, setting.seed)
-    common, own = rng.normal(size=(setting.rounds, 1, dim)), rng.normal(size=(setting.rounds, n, dim))
-    vectors = math.sqrt(correlation) * common + math.sqrt(1.0 - correlation) * own
+    vectors = new_vectors(n, dim, setting.rounds, correlation, rng)
     played = list(zip(simulate(run, vectors), vectors.mean(axis=1), strict=True))[SETTLED:]
     mse = [float(np.sum((estimate.mean - mean) ** 2)) for estimate, mean in played]
     relative = [error / float(mean @ mean) for error, (_, mean) in zip(mse, played, strict=True)]

@@ -298,6 +298,39 @@ SPECS: dict[str, Spec] = {
         all_rounds=True,
         short="designed: batches",
     ),
+    "frontier-nodes": Spec(
+        "Error against bytes: what a node may know",
+        "Power iteration at the bytes of whole vectors in few bits a value (eden), header included. Nodes that keep "
+        "and hear nothing leave it to the server to remember; nodes that hear the last mean send the difference to "
+        "it, nodes that keep a vector the difference to that. Auto chooses from round to round, for each kind of node. "
+        f"{BANDS}",
+        (ERROR,),
+        baseline="",
+        tall=True,
+        short="bytes: nodes",
+    ),
+    "frontier-gaussian": Spec(
+        "Error against bytes: Gaussian vectors by how alike they are",
+        "n = 10, vectors new in every round; all values in as many bits as fit (eden), a share of them in int8 by "
+        "balanced draws, and auto, which chooses by what it has seen: mean over all rounds but the first.",
+        (Quantity(("nmse",), "error relative to ‖x‖²", log=True),),
+        x="bytes",
+        x_label="bytes per node and round, header included",
+        kind="joined",
+        x_log=True,
+        no_panels=("share",),
+        baseline="identity eden",
+        ours="auto",
+        short="bytes: Gaussian",
+    ),
+    "frontier-network": Spec(
+        "Error against bytes: updates of a federated network",
+        "Digits, 64, 300 and 10 units, 8 nodes whose labels are dealt by Dirichlet's law (0.5); 4,566 bytes a node, "
+        f"that is 1.6 bits a parameter. Nodes count by their rows. {BANDS}",
+        (ACCURACY, Quantity(("nmse",), "error relative to ‖x‖²", log=True, ranked=True)),
+        baseline="rand-k int4",
+        short="bytes: network",
+    ),
 }
 
 

@@ -19,7 +19,7 @@ from sparsemean.lab.report.figure.style import REFERENCES, rank
 from sparsemean.lab.report.figure.table import ResultTable
 from sparsemean.lab.report.figure.takeaway import takeaway
 
-_DROPPED = ("task", "nodes", "split", "rate", "share", "data")
+_DROPPED = ("task", "nodes", "split", "rate", "share", "bytes", "data")
 """In which order keys are dropped where one follows from another."""
 FILLED = 0.4
 """Where the lines of a panel would fill less than this part of a shared axis, every panel gets its own."""

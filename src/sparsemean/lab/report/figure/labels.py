@@ -40,6 +40,8 @@ def setting_label(key: str, value: str) -> str:
             number = parse_number(value)
             count = value if number is None else f"{number:.0f}"
             return f"{count} node{'' if count == '1' else 's'}"
+        case "bytes":
+            return f"{value} bytes a node"
         case "dim":
             return f"d = {value}"
         case "task":

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from sparsemean.lab.report.figure.style import style_of
 
-KEYS = ("task", "nodes", "data", "rate", "split", "share")
+KEYS = ("task", "nodes", "data", "rate", "split", "share", "bytes")
 """Columns that tell settings apart. A table with several values of one gets a panel for each, the last key fastest."""
 
 

@@ -23,7 +23,7 @@ from sparsemean.lab.report.page.overview import what_was_run
 from sparsemean.lab.report.page.verdicts import theory_table, verdict_of
 from sparsemean.lab.weather import load_weather
 
-KINDS = ("Past the paper", "Designed draws")
+KINDS = ("Past the paper", "Designed draws", "Error against bytes")
 """How titles of figures begin that the paper does not have."""
 TERMS = (
     "Each of n nodes holds a vector of d numbers and sends k of them; the server estimates the mean of the vectors. "
