@@ -29,6 +29,7 @@ import numpy as np
 import ray
 from ray._common.utils import get_ray_address_file
 from ray.cluster_utils import Cluster
+from ray_load import NODES, Judge, payload, served  # type: ignore[import-not-found]
 
 import sparsemean as sm
 from sparsemean._names import Missing
@@ -123,10 +124,10 @@ def both(name: str, shards: int, **options: Any) -> Iterator[Both]:
 
 
 def same(cluster: Any, folder: Path) -> dict[str, Any]:
-    """Three rounds of schemes that no other check here plays, beside a Server."""
+    """Three rounds of schemes that no other check here plays, beside a Server; a front hands the payloads over."""
     found = {}
     for name in SAME:
-        with both(name, shards=2) as pair:
+        with both(name, shards=2, fronts=1) as pair:
             rounds = [{"answers": pair.accept(pair.payloads()), **pair.close()} for _ in range(3)]
             found[name] = {"rounds": rounds, "expected": pair.expected(), "plans": pair.same_plans}
     return found
@@ -160,7 +161,7 @@ def killed(cluster: Any, folder: Path) -> dict[str, Any]:
         return {"rounds": found, "expected": pair.expected(), "digest": pair.sharded.digest() == pair.sharded.digest()}
 
 
-def front_died(cluster: Any, folder: Path) -> dict[str, Any]:
+def coordinator_died(cluster: Any, folder: Path) -> dict[str, Any]:
     """The process that has the RayServer dies between two shards: when a round ends, and when a payload comes."""
     driver = [sys.executable, __file__, cluster.address, str(folder)]
     codes = [subprocess.run([*driver, "end"], timeout=120, check=False).returncode]
@@ -181,7 +182,7 @@ def front_died(cluster: Any, folder: Path) -> dict[str, Any]:
 
 
 def plans_kept(cluster: Any, folder: Path) -> dict[str, Any]:
-    """The front dies when one shard alone has the slots of a round, and when nodes were told and some have come."""
+    """The coordinator dies when one shard alone has the slots of a round, and when nodes were told and some came."""
     driver = [sys.executable, __file__, cluster.address, str(folder)]
     codes = [subprocess.run([*driver, "deal"], timeout=120, check=False).returncode]
     found: dict[str, Any] = {}
@@ -210,12 +211,12 @@ def plans_kept(cluster: Any, folder: Path) -> dict[str, Any]:
 
 
 def told_by(folder: Path) -> Path:
-    """Where a front that dies leaves the plans that it told."""
+    """Where a coordinator that dies leaves the plans that it told."""
     return folder.with_suffix(".plans")
 
 
 def die(address: str, folder: str, when: str) -> None:
-    """A front that tells half of the shards, or of the nodes, what it should tell all, and is gone.
+    """A coordinator that tells half of the shards, or of the nodes, what it should tell all, and is gone.
 
     It ends the first round in one shard alone, or hands the third payload of the second to one alone; or gives the
     slots of the first round to one alone, or tells all plans and takes two payloads.
@@ -278,6 +279,76 @@ def capped(cluster: Any, folder: Path) -> dict[str, Any]:
         "sent": run.payload_bytes,
         "seconds": time.monotonic() - started,
     }
+
+
+def fronts(cluster: Any, folder: Path) -> dict[str, Any]:
+    """A front, a shard and the coordinator are killed three times each while payloads come; first what is refused."""
+    found: dict[str, Any] = {}
+    folder.mkdir()
+    with served(folder / "refused", shards=1) as server:
+        first, second = server.fronts
+        taken, again, *rest = list(NODES)
+        blobs = {node: payload(node, 0) for node in NODES}
+        answers = ray.get(first.accept_many.remote([(taken, blobs[taken]), (again, blobs[taken]), ("x", b"")]))
+        found["answers"] = [type(answer).__name__ for _, answer in answers]
+        calls = [front.accept_many.remote({taken: blobs[taken], again: blobs[again]}) for front in (first, second)]
+        found["twice"] = [[type(answer).__name__ for _, answer in ray.get(call)] for call in calls]
+        ((_, other),) = ray.get(second.accept_many.remote({taken: blobs[taken]}, {taken: 2.0}))
+        found["other"] = type(other).__name__
+        found["here"] = server.accept(again, blobs[again]).node, server.accept(rest[0], blobs[rest[0]]).node
+        found["few"] = error_of(partial(server.close_round, minimum=4))
+        estimate = server.close_round()
+        plain = sm.Server(server.run)
+        plain.accept_many([(node, blobs[node]) for node in estimate.nodes])
+        found["came"] = sorted(estimate.nodes) == sorted([taken, again, rest[0]])
+        found["estimate"] = difference(plain.close_round(), estimate)
+        (late,) = ray.get(first.accept_many.remote({rest[1]: blobs[rest[1]]}))
+        found["late"] = type(late[1]).__name__
+    judge = Judge(cluster.address, folder)
+    try:
+        for _ in range(3):
+            for victim in ("front", "shard", "coordinator"):
+                judge.kill(victim)
+        return {**found, **judge.end(), "faults": [faults(path) for path in sorted(judge.journal.iterdir())]}
+    finally:
+        judge.stop()
+
+
+def service(cluster: Any, folder: Path) -> dict[str, Any]:
+    """``sparsemean serve --ray``: two rounds over HTTP, beside those of a Server."""
+    sys.path.insert(0, str(Path(__file__).parent / "http"))
+    try:
+        import uvicorn  # noqa: F401
+        from serving import serving  # type: ignore[import-not-found]
+    except ModuleNotFoundError as missing:
+        return {"missing": missing.name}
+    folder.mkdir()
+    run, names = sm.Run(SCHEMES["rand-k-temporal"], DIM, seed=3), ("a", "b")
+    vectors = np.random.default_rng(5).normal(size=(2, len(names), run.dim))
+    rounds = ["--minimum", 2, "--wanted", 2, "--journal", folder / "journal"]
+    heard: dict[str, list[Any]] = {name: [] for name in names}
+    with serving(folder, run, *rounds, "--ray", cluster.address, "--shards", 2, "--fronts", 1, nodes=names) as served:
+
+        def play(name: str) -> None:
+            node = served.node(name)
+            for round in range(len(vectors)):
+                node.send(vectors[round, names.index(name)], round)
+                heard[name].append(node.mean(round).mean)
+
+        threads = [threading.Thread(target=play, args=(name,)) for name in names]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(120.0)
+        code = served.stop()
+    apart, plain = [], sm.Server(run)
+    for round, given in enumerate(vectors):
+        plain.accept_many(
+            {name: sm.Client(run, name).encode(each, round) for name, each in zip(names, given, strict=True)}
+        )
+        mean = plain.close_round().mean
+        apart += [float(np.abs(heard[name][round] - mean).max()) for name in names]
+    return {"apart": apart, "code": code, "journals": sorted(path.name for path in (folder / "journal").iterdir())}
 
 
 def lost(cluster: Any, folder: Path) -> dict[str, Any]:
@@ -653,7 +724,7 @@ def _host(_: object) -> str:
 
 
 CHECKS: list[Callable[[Any, Path], Any]] = [
-    *(same, killed, front_died, plans_kept, capped, lost, garbage, example, documented),
+    *(same, killed, coordinator_died, plans_kept, fronts, service, capped, lost, garbage, example, documented),
     host_lost,  # the last one: a host is gone then
 ]
 

@@ -84,8 +84,8 @@ def test_nothing_accepted_is_lost_when_shards_are_killed_in_a_round(found: Found
     assert seen["digest"]
 
 
-def test_a_new_front_completes_what_the_last_one_left_between_two_shards(found: Found) -> None:
-    seen = check(found, "front_died")
+def test_a_new_coordinator_completes_what_the_last_one_left_between_two_shards(found: Found) -> None:
+    seen = check(found, "coordinator_died")
     assert seen["codes"] == [9, 9]
     assert seen["round"] == 1
     assert_same([seen["last"], seen["next"]])
@@ -95,7 +95,7 @@ def test_a_new_front_completes_what_the_last_one_left_between_two_shards(found: 
     assert seen["faults"] == [[], []]
 
 
-def test_a_new_front_tells_the_plans_that_the_last_one_told(found: Found) -> None:
+def test_a_new_coordinator_tells_the_plans_that_the_last_one_told(found: Found) -> None:
     seen = check(found, "plans_kept")
     assert seen["codes"] == [9, 9]
     assert seen["half"]
@@ -107,10 +107,37 @@ def test_a_new_front_tells_the_plans_that_the_last_one_told(found: Found) -> Non
     assert seen["faults"] == [[], []]
 
 
-def test_a_payload_by_the_list_stays_where_a_front_has_another_list(found: Found) -> None:
+def test_a_payload_by_the_list_stays_where_a_coordinator_has_another_list(found: Found) -> None:
     seen = check(found, "plans_kept")
     assert seen["joined"] == "new"
     assert seen["kept"]
+
+
+def test_fronts_refuse_what_a_server_refuses_and_the_round_has_what_was_taken(found: Found) -> None:
+    seen = check(found, "fronts")
+    assert seen["answers"] == ["Receipt", "ForeignPayload", "MalformedPayload"]
+    assert seen["twice"] == [["Receipt"] * 2] * 2
+    assert (seen["other"], seen["few"], seen["late"]) == ("ConflictingPayload", "TooFewNodes", "WrongRound")
+    assert seen["came"]
+    assert_same([seen["estimate"]])
+
+
+def test_nothing_acknowledged_is_lost_when_fronts_shards_and_the_coordinator_are_killed_in_rounds(found: Found) -> None:
+    seen = check(found, "fronts")
+    assert seen["wrong"] == []
+    assert seen["kills"] == {"front": 3, "shard": 3, "coordinator": 3}
+    assert seen["rounds"] >= 9
+    assert seen["faults"] == [[], []]
+
+
+def test_the_service_plays_its_rounds_in_the_cluster(found: Found) -> None:
+    seen = check(found, "service")
+    if "missing" in seen:
+        pytest.skip(f"the service needs {seen['missing']}: pip install 'sparsemean[serve]'")
+    assert len(seen["apart"]) == 4
+    assert max(seen["apart"]) < 1e-5  # means come back as float32
+    assert seen["code"] == 0
+    assert seen["journals"] == ["shard-000", "shard-001"]
 
 
 def test_memories_of_twice_the_cap_are_shared_out_and_no_shard_holds_more_than_its_range(found: Found) -> None:

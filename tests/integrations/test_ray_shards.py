@@ -59,7 +59,7 @@ def entry(server: sm.Server, node: str, blob: bytes, weight: Any) -> Entry:
 
 
 class ByHand:
-    """A front that only cuts, adds up and puts together."""
+    """A coordinator that only cuts, adds up and puts together."""
 
     def __init__(self, made: Sharding, twice: bool = False) -> None:
         self.sharding, self.sequence = made, -1

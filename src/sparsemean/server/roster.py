@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol, Self
 
 import numpy as np
 
@@ -30,6 +31,35 @@ from sparsemean.server.terms import Terms
 from sparsemean.state_tree import Tree, array_in, branch, names_in
 
 
+class Offered(Protocol):
+    """What the roster judges a payload by: no values of it.
+
+    Attributes
+    ----------
+    receipt : Receipt
+        What it will be answered with.
+    weight : array
+        One number for each block.
+    basis : int
+        The tag of the node state that it builds on; 0 for none.
+    choice : int, optional
+        Which encoder made it; None where it has no values.
+    plan : Plan, optional
+        By which it was read.
+    """
+
+    @property
+    def receipt(self) -> Receipt: ...
+    @property
+    def weight(self) -> Doubles: ...
+    @property
+    def basis(self) -> int: ...
+    @property
+    def choice(self) -> int | None: ...
+    @property
+    def plan(self) -> Plan | None: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Submission:
     """A payload offered to a server: whole, made for this run and node, with its weight; not accepted yet."""
@@ -40,6 +70,11 @@ class Submission:
     basis: int
     payload: Payload | None
     plan: Plan | None = None
+
+    @property
+    def choice(self) -> int | None:
+        """Which encoder made it; None where it has no values."""
+        return None if self.payload is None else self.payload.choice
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,15 +221,15 @@ class Roster:
             return ()
         return (plan, replace(plan, scale=None)) if self.run.nodes and plan.scale is not None else (plan,)
 
-    def check_choice(self, submission: Submission) -> None:
+    def check_choice(self, submission: Offered) -> None:
         """Refuse a payload by another encoder than that whose nodes share out the slots with this one."""
-        receipt, payload = submission.receipt, submission.payload
+        receipt, choice = submission.receipt, submission.choice
         if receipt.round == self.round and self.dealt is None:  # one draw, by the run's list
             return
         terms = self._terms if receipt.round == self.round else self._closed_terms
-        if payload is not None and terms.choice(receipt.node) not in (None, payload.choice):
+        if choice is not None and terms.choice(receipt.node) not in (None, choice):
             raise WrongPlan(
-                f"node {receipt.node!r} sends by {self.run.encoders[payload.choice]!r}, and its slot is among those of "
+                f"node {receipt.node!r} sends by {self.run.encoders[choice]!r}, and its slot is among those of "
                 f"another encoder; tell server.plans() which encoder it uses, or make its Client with that one"
             )
 
@@ -226,7 +261,7 @@ class Roster:
             return self.reference.tag
         return self._basis.get(node, 0)
 
-    def is_duplicate(self, submission: Submission, beside: Mapping[str, Submission]) -> bool:
+    def is_duplicate(self, submission: Offered, beside: Mapping[str, Offered]) -> bool:
         """Whether this very payload is already accepted; refuses another one in its place, and other rounds.
 
         ``beside`` are submissions to the open round that are about to be accepted.
@@ -242,16 +277,16 @@ class Roster:
             raise ConflictingPayload(f"node {receipt.node!r} sent other bytes or another weight in round {self.round}")
         return False
 
-    def check_basis(self, submission: Submission) -> None:
+    def check_basis(self, submission: Offered) -> None:
         """A payload that builds on node state must build on the state known here; 0 begins afresh."""
         if self.reference is not None and self.open_run.relative:  # the basis is that by which the payload was read
             self.reference.check(submission.basis, submission.receipt.node)  # once more: it was read without the lock
             return
         node, known = submission.receipt.node, self._basis.get(submission.receipt.node, 0)
-        if submission.basis not in (known, 0) or (submission.payload is None and submission.basis == 0):
+        if submission.basis not in (known, 0) or (submission.choice is None and submission.basis == 0):
             raise out_of_step(node, relative=False)
 
-    def check_plan(self, submission: Submission) -> None:
+    def check_plan(self, submission: Offered) -> None:
         """Refuse a payload that was read by other slots than the round has by now."""
         receipt = submission.receipt
         if self.run.planned and submission.plan not in self.plans(receipt.node, receipt.round):
@@ -317,6 +352,12 @@ class Roster:
         """Drop weight and basis of a node."""
         self.known.pop(node, None)
         self._basis.pop(node, None)
+
+    def terms_alone(self) -> Self:
+        """A roster of the same round and terms that knows no node: what it takes to read payloads."""
+        alone = copy.copy(self)
+        alone.accepted, alone.known, alone._basis, alone._closed = {}, {}, {}, {}
+        return alone
 
     @property
     def last_nodes(self) -> tuple[str, ...]:

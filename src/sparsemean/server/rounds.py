@@ -79,6 +79,10 @@ class Rounds(ABC):
     def ready(self) -> Roster:
         """The roster of a sound state, recovered where a change had failed; refused where that is not possible."""
 
+    def settled(self) -> Roster:
+        """The same once nothing is under way elsewhere, as it must be before a change."""
+        return self.ready()
+
     def enqueue(self, submission: Submission) -> bool:
         """Accept one payload in a way that no interrupt can harm, if there is one: returns whether it did."""
         return False

@@ -39,7 +39,7 @@ from sparsemean.server.group_commit import GroupCommit
 from sparsemean.server.local import Entry, LocalRounds
 from sparsemean.server.option_control import Why
 from sparsemean.server.reports import RoundReport
-from sparsemean.server.roster import Roster, Submission
+from sparsemean.server.roster import Offered, Roster, Submission
 from sparsemean.server.rounds import Kind, Rounds
 from sparsemean.server.secrets import Given, Secrets
 from sparsemean.server.submissions import Blob, Weight, submission_of
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from sparsemean.journal import Journal, Record
 
 Result = TypeVar("Result")
+AnOffer = TypeVar("AnOffer", bound=Offered)
 Answer = Receipt | SparseMeanError
 LEAST_BATCH = 1 << 25
 LAST_ROUND = (1 << 63) - 1
@@ -430,7 +431,7 @@ class Server:
     def _admit(self, submissions: Sequence[Submission]) -> list[Answer]:
         """Accept what may be accepted: all of it or, where the journal fails, nothing."""
         with self._lock:
-            answers, new = self._judged(self._rounds.ready(), submissions)
+            answers, new = self._judged(self._rounds.settled(), submissions)
             try:
                 if new and self._undealt(self._rounds.roster):
                     # The payloads go by the run's list: noted, since after a crash the run may come with another.
@@ -447,10 +448,12 @@ class Server:
     def _undealt(self, roster: Roster) -> bool:
         return self.run.planned and not roster.begun
 
-    def _judged(self, roster: Roster, submissions: Sequence[Submission]) -> tuple[list[Answer], dict[str, Submission]]:
-        """An answer to each submission, and those that are new; nothing is accepted yet."""
+    def _judged(
+        self, roster: Roster, submissions: Sequence[AnOffer], under_way: int = 0
+    ) -> tuple[list[Answer], dict[str, AnOffer]]:
+        """An answer to each submission, and those that are new beside so many others; nothing is accepted yet."""
         answers: list[Answer] = []
-        new: dict[str, Submission] = {}
+        new: dict[str, AnOffer] = {}
         for submission in submissions:
             try:
                 if roster.is_duplicate(submission, new):
@@ -458,7 +461,7 @@ class Server:
                 else:
                     roster.check_plan(submission)  # once more: it was read without the lock
                     roster.check_basis(submission)
-                    self._check_room(roster.round, len(roster.accepted) + len(new))
+                    self._check_room(roster.round, len(roster.accepted) + under_way + len(new))
                     new[submission.receipt.node] = submission
                 answers.append(submission.receipt)
             except SparseMeanError as refused:
@@ -499,7 +502,7 @@ class Server:
             raise
 
     def _close(self, least: int, waited: int | None, interrupted: threading.Event) -> _Ended:
-        roster, undelivered = self._rounds.ready(), self._undelivered
+        roster, undelivered = self._rounds.settled(), self._undelivered
         if undelivered and not roster.accepted:
             return undelivered.pop()
         if waited is not None:  # another thread may have waited for the same round, and ended it first
@@ -510,7 +513,7 @@ class Server:
     def skip_round(self) -> None:
         """End the round without an estimate; what nodes sent is still learnt, since they hold receipts for it."""
         interrupted = threading.Event()
-        self._tell(self._alone(lambda: self._end("skip", self._rounds.ready(), interrupted), interrupted))
+        self._tell(self._alone(lambda: self._end("skip", self._rounds.settled(), interrupted), interrupted))
 
     def _wait(self, wanted: int, deadline: float) -> int:
         """Wait for nodes of the open round; returns which that is."""
@@ -564,7 +567,7 @@ class Server:
         self._alone(lambda: self._forget(node_name(node)))
 
     def _forget(self, node: str) -> None:
-        if node in self._rounds.ready().accepted:
+        if node in self._rounds.settled().accepted:
             raise InvalidInput(f"node {node!r} takes part in the open round; forget it after close_round()")
         self._rounds.forget(node)
 

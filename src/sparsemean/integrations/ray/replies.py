@@ -1,4 +1,4 @@
-"""What a shard may answer: each reply is checked here before the front uses it.
+"""What a shard may answer: each reply is checked here before the coordinator uses it.
 
 A shard that computes wrong numbers of the right form cannot be told from one that is right; anything else can, and must
 not become part of a mean. Each check returns the reply, or raises ValueError with what was found in its place.
@@ -6,7 +6,7 @@ not become part of a mean. Each check returns the reply, or raises ValueError wi
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -41,6 +41,17 @@ def nothing(reply: object) -> None:
     """The answer to a change."""
     if reply is not None:
         raise ValueError(f"{_named(reply)}, not None")
+
+
+def sequence_from(least: int) -> Callable[[int, object], int]:
+    """Check of the number of the last record in a shard, which is this one or a later one."""
+
+    def check(_: int, reply: object) -> int:
+        if not is_whole(reply, least, MOST):
+            raise ValueError(f"{_named(reply)}, no record from {least} on")
+        return int(reply)  # type: ignore[call-overload, no-any-return]
+
+    return check
 
 
 def status(reply: object) -> Status:

@@ -17,7 +17,7 @@ from sparsemean.state_tree import Tree, branch
 class Status:
     """Where a shard stands: its open round, the number of its last record, and what one more node takes.
 
-    ``before`` is the record before its last change, which is the only one that other shards may not have.
+    ``before`` is a record that all shards have: the one before its last change, where changes come one by one.
     """
 
     round: int

@@ -21,6 +21,7 @@ from sparsemean.integrations.ray.calls import (
 from sparsemean.integrations.ray.pieces import Piece
 from sparsemean.integrations.ray.ranges import Sharding, ShardLost
 from sparsemean.integrations.ray.round_end import RoundEnd, Status, is_whole
+from sparsemean.integrations.ray.turns import Batch, Turn, Turns
 from sparsemean.integrations.ray.usage import Usage, array_bytes, peak_bytes
 from sparsemean.journal import Journal, Record
 from sparsemean.sampling import Dealt
@@ -48,32 +49,49 @@ class Shard:
         self._counted = -1  # records so far, less one, where no journal counts them
         self._before = -1
         self._end: RoundEnd | None = None
-        self._result: sm.Estimate | None = None  # until the next change, when the front has surely got it
+        self._result: sm.Estimate | None = None  # until the next change, when the coordinator has surely got it
         self._told: Summary | None = None  # of the open round, until the next change
+        self._turns = Turns()
 
-    def status(self) -> Status:
-        """Where it stands."""
+    def status(self, era: int = 0) -> Status:
+        """Where it stands; from now on it takes turns of this era, or of a later one."""
         rounds = self._ready()
+        self._turns.begin(era)
         return Status(rounds.roster.round, self._sequence, self._before, rounds.node_bytes[0])
 
     def roll(self) -> tuple[Tree, list[Acceptance], Dealt | None]:
-        """What the front has forgotten: all that is known but for coordinates, who came, and by which terms."""
+        """What the coordinator has forgotten: all that is known but for coordinates, who came, and by which terms."""
         rounds = self._ready()
         state: Tree = {**rounds.roster.state(), **rounds.assessment.state(), "memory": None}
         return state, list(rounds.roster.accepted.values()), rounds.roster.dealt
 
-    def accept(self, after: int, round: int, pieces: Sequence[Piece]) -> None:
-        """Count the pieces, all or none; with a journal they are safe then."""
+    def accept(self, after: int, round: int, pieces: Sequence[Piece], turn: Turn | None = None) -> int:
+        """Count the pieces, all or none; returns the last record, and with a journal all up to it is safe.
+
+        With a ``turn`` it may be before the turn of these, which then wait: the call that brings what is missing before
+        them counts them too.
+        """
         rounds, given = self._ready(), pieces_in(pieces)
-        if not self._due(after, len(given)):
+        if turn is not None:
+            self._turns.check(turn)
+        early = turn is not None and is_whole(after, self._sequence + 1, MOST)
+        if not early and not self._due(after, len(given), turn is not None):
             check_same(rounds.roster, given)
-            return
+            return self._sequence
+        safe = after if turn is None else turn.safe
         payloads = opened(rounds.roster, round, given, *self._range)
         entries = [
             Entry(piece.acceptance, piece.afresh, payload) for piece, payload in zip(given, payloads, strict=True)
         ]
-        rounds.add(entries, [piece.record(after) for piece in given] if rounds.durable else [])
-        self._changed(after, len(given))
+        batch = Batch(after, safe, entries, [piece.record(safe) for piece in given] if rounds.durable else [])
+        if early:
+            self._turns.wait(batch)
+            return self._sequence
+        due = self._turns.due(batch)
+        entries = [entry for each in due for entry in each.entries]
+        rounds.add(entries, [record for each in due for record in each.records])
+        self._changed(max(each.safe for each in due), len(entries))
+        return self._sequence
 
     def forget(self, after: int, round: int, node: str) -> None:
         """Drop all that is remembered of a node."""
@@ -121,7 +139,7 @@ class Shard:
             return
         check_end_summary(end.summary, self._summary(rounds))
         prepared = rounds.prepare(end.kind, end.summary)
-        estimate, _ = rounds.end(prepared, end.most_nodes, {"ending": end.tree()})  # what it warns of the front tells
+        estimate, _ = rounds.end(prepared, end.most_nodes, {"ending": end.tree()})  # the coordinator tells the warning
         self._changed(end.after, 1)
         self._end, self._result = end, estimate
 
@@ -172,16 +190,23 @@ class Shard:
     def _sequence(self) -> int:
         return self._counted if self._journal is None else self._journal.sequence
 
-    def _due(self, after: int, records: int) -> bool:
-        """Whether a change is still to be made; refuses one that does not follow on what is known here."""
-        if not is_whole(after, -1, MOST) or self._sequence not in (after, after + records):
-            raise ShardLost(
-                f"shard {self._number} stands at record {self._sequence}, not {after!r:.100}; make a new RayServer"
-            )
-        return self._sequence == after
+    def _due(self, after: int, records: int, others: bool = False) -> bool:
+        """Whether a change is still to be made; refuses one that does not follow on what is known here.
 
-    def _changed(self, after: int, records: int) -> None:
-        self._result, self._told, self._before = None, None, after
+        Where there are ``others`` that make changes, theirs may have followed on it.
+        """
+        if is_whole(after, -1, MOST):
+            if self._sequence == after:
+                return True
+            beyond = self._sequence - after - records
+            if beyond == 0 or (others and beyond > 0):
+                return False
+        raise ShardLost(
+            f"shard {self._number} stands at record {self._sequence}, not {after!r:.100}; make a new RayServer"
+        )
+
+    def _changed(self, safe: int, records: int) -> None:
+        self._result, self._told, self._before = None, None, safe
         if self._journal is None:
             self._counted += records
 
@@ -231,7 +256,7 @@ class Shard:
             self._before = self._end.after
 
     def _read(self, roster: Roster, record: Record) -> Entry | None:
-        """A record of the open round; ``_before`` follows, since the last change is the one others may not have."""
+        """A record of the open round; ``_before`` follows, since what came after it others may not have."""
         if record.kind != "accept":
             self._before = record.sequence - 1
             return None

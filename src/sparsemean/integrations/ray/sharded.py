@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Collection, Iterator
+import time
+from collections.abc import Collection, Iterator, Set
 from contextlib import contextmanager
 
 import sparsemean as sm
 from sparsemean._types import Counts, Doubles
 from sparsemean.decoding.decoders import Belief
+from sparsemean.integrations.ray.offers import Delivered, Failed, Offer, Outcome, Ticket
 from sparsemean.integrations.ray.pieces import pieces
 from sparsemean.integrations.ray.ranges import Sharding, ShardLost
+from sparsemean.integrations.ray.round_end import Status
+from sparsemean.integrations.ray.sequencer import Flight, Sequencer
 from sparsemean.integrations.ray.shards import Shards
 from sparsemean.sampling import Dealt
 from sparsemean.server.assessment import Assessment
@@ -23,19 +27,26 @@ from sparsemean.server.rounds import Kind, Prepared, Rounds, assessed, concluded
 class ShardedRounds(Rounds):
     """Every change is made in all shards, and then here; after one that failed, the shards are brought to one state.
 
+    Batches of fronts have tickets: they are added in that order, and entered here once all shards have them. Every
+    other change waits until none is under way.
+
     Parameters
     ----------
     sharding : Sharding
         Which shard has which coordinates.
     shards : Shards
         The actors.
+    patience : float
+        How many seconds batches may be under way before their tickets are withdrawn.
     """
 
-    def __init__(self, sharding: Sharding, shards: Shards) -> None:
-        self._sharding = sharding
+    def __init__(self, sharding: Sharding, shards: Shards, patience: float) -> None:
+        self._sharding, self._patience = sharding, patience
         self._shards: Shards | None = shards
-        self._node_bytes = max(state.node_bytes for state in shards.agree())
-        self._learn_state(shards)
+        self._sequencer = Sequencer(sharding.shards)
+        self._version = 0
+        self.sound = False
+        self._node_bytes = max(state.node_bytes for state in self._agree(shards))
 
     @property
     def shards(self) -> Shards:
@@ -57,14 +68,63 @@ class ShardedRounds(Rounds):
         roster.accepted = {each.receipt.node: each for each in accepted}
         if dealt is not None:
             roster.deal(dealt)
-        self.roster, self.assessment, self.sound = roster, assessment, True
+        self.roster, self.assessment = roster, assessment
+
+    def _agree(self, shards: Shards) -> list[Status]:
+        """Bring the shards to one state, and know it here; what fronts have under way is in all of them, or void."""
+        sound, before = self.sound, shards.sequence
+        self.sound = False
+        states = shards.agree(self._sequencer.era + 1)
+        flights = self._sequencer.restart(shards.sequence)
+        if sound and shards.sequence >= before:
+            self._enter(flights)
+        else:
+            self._learn_state(shards)
+        self._version += 1
+        self.sound = True
+        return states
 
     @contextmanager
     def _asking(self) -> Iterator[Shards]:
         """The shards; after an answer that is an error, or cannot be right, they have to agree first."""
-        self.sound = False
-        yield self.shards
+        shards, self.sound = self.shards, False
+        yield shards
+        self._sequencer.moved(shards.sequence)
+        self._version += 1
         self.sound = True
+
+    @property
+    def version(self) -> int:
+        """Changes whenever payloads may have to be read by other terms."""
+        return self._version
+
+    @property
+    def under_way(self) -> Set[str]:
+        """Nodes of which a payload has a ticket, and is not entered."""
+        return self._sequencer.nodes
+
+    def issue(self, front: int, offers: list[Offer]) -> Ticket:
+        """A ticket for these payloads, none of which is accepted or under way."""
+        ticket = self._sequencer.issue(front, self.roster.round, offers)
+        self.shards.under_way = self._sequencer.under_way
+        return ticket
+
+    def note(self, report: Delivered | Failed) -> None:
+        """Note how a batch went; any thread may, at any time."""
+        self._sequencer.note(report)
+
+    def front_lost(self, front: int) -> None:
+        """The process of a front is gone; any thread may tell, at any time."""
+        self._sequencer.lost(front)
+
+    def outcome(self, ticket: Ticket) -> Outcome | None:
+        """What became of a batch; None while it is under way."""
+        return self._sequencer.outcome(ticket)
+
+    def _enter(self, flights: list[Flight]) -> None:
+        """Enter what all shards have, in the order of tickets, in which they added it."""
+        for flight in flights:
+            self.roster.accepted.update((offer.receipt.node, offer.acceptance) for offer in flight.offers)
 
     @property
     def durable(self) -> bool:
@@ -76,10 +136,20 @@ class ShardedRounds(Rounds):
 
     def ready(self) -> Roster:
         shards = self.shards
-        if not self.sound:
-            shards.agree()
-            self._learn_state(shards)
+        if not self.sound or self._sequencer.trouble:
+            self._agree(shards)
+        if flights := self._sequencer.settled():
+            self._enter(flights)
+            shards.sequence, shards.under_way = flights[-1].last, self._sequencer.under_way
         return self.roster
+
+    def settled(self) -> Roster:
+        roster, latest = self.ready(), time.monotonic() + self._patience
+        while self._sequencer.under_way:
+            if not self._sequencer.wait(latest - time.monotonic()) and time.monotonic() > latest:
+                self._agree(self.shards)
+            roster = self.ready()
+        return roster
 
     def accept(self, submissions: Collection[Submission]) -> None:
         if not submissions:
@@ -137,6 +207,7 @@ class ShardedRounds(Rounds):
         return self.shards.last_result(self.roster.round - 1, self.roster.last_nodes) if self.durable else None
 
     def digest(self) -> str:
+        self.settled()
         return fingerprint([self.roster, self.assessment, self.shards.digests()])
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""All shards, as seen by the front: asked at once, brought to one state again where they differ."""
+"""All shards, as seen by the coordinator: asked at once, brought to one state again where they differ."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 import ray
-from ray.exceptions import GetTimeoutError, RayActorError, RayTaskError
 
 import sparsemean as sm
 from sparsemean._types import Doubles
 from sparsemean.decoding.summary import Summary
 from sparsemean.integrations.ray import replies
+from sparsemean.integrations.ray.asking import Asking, Check, first_error_of
 from sparsemean.integrations.ray.pieces import Piece
 from sparsemean.integrations.ray.ranges import Sharding, ShardLost
 from sparsemean.integrations.ray.round_end import RoundEnd, Status
@@ -30,8 +30,6 @@ from sparsemean.server.rounds import Kind
 from sparsemean.state_tree import Tree
 
 RETRY = 1.0  # seconds until a disk that was full is tried again
-
-Check = Callable[[int, Any], Any]  # number of a shard and its reply; returns the reply, or raises what is wrong
 
 log = logging.getLogger("sparsemean.ray")
 
@@ -52,63 +50,16 @@ class Shards:
         self._finite = replies.bounded(sharding.run)
         made: Any = ray.remote(Shard).options(**chosen)
         self.actors: list[Any] = [made.remote(sharding, number) for number in range(sharding.shards)]
+        self._asking = Asking(self.actors, timeout, sharding.journal is not None)
         self.sequence = -1
+        self.under_way: Sequence[int] = ()  # last records of changes that some shards may have made, and others not
         self._round: int | None = None  # the open round, once the shards have agreed on one
-        self._under_way = 0  # records of the change that some shards may have made, and others not
-        self._ending = False  # whether that change ends the round
-
-    def _ask(self, method: str, check: Check, *arguments: Any) -> list[Any]:
-        """The answer of every shard."""
-        return _all_of(self._asked(method, [arguments] * len(self.actors), check))
-
-    def _asked(self, method: str, arguments: Sequence[tuple[Any, ...]], check: Check) -> list[Any]:
-        """Answers and errors in order; nothing is under way any more when it returns."""
-        calls = [getattr(actor, method).remote(*each) for actor, each in zip(self.actors, arguments, strict=True)]
-        latest = time.monotonic() + self._timeout
-        return [self._answer(number, method, call, latest, check) for number, call in enumerate(calls)]
-
-    def _ask_one(self, number: int, method: str, check: Check, *arguments: Any) -> Any:
-        call = getattr(self.actors[number], method).remote(*arguments)
-        return _all_of([self._answer(number, method, call, time.monotonic() + self._timeout, check)])[0]
-
-    def _answer(self, number: int, method: str, call: Any, latest: float, check: Check) -> Any:
-        """The reply, or the error that is to be raised in its place."""
-        shard = f"shard {number} of {len(self.actors)}"
-        try:
-            reply = ray.get(call, timeout=max(0.0, latest - time.monotonic()))
-        except RayTaskError as failed:
-            if isinstance(failed.cause, sm.SparseMeanError):
-                return failed.cause
-            log.error("%s failed in %s(): %s", shard, method, failed)
-            return ShardLost(f"{shard} failed in {method}() with {failed.cause!r:.200}; {self._remedy}")
-        except RayActorError as gone:
-            log.error("shard %d is gone: %s", number, gone)
-            return ShardLost(f"{shard} died, and its coordinates with it; {self._new_server}")
-        except GetTimeoutError:
-            return ShardLost(f"{shard} did not answer {method}() for {self._timeout:g} seconds; see timeout=")
-        except Exception as failed:  # whatever else Ray, or reading the reply, may raise
-            log.exception("the answer of %s to %s() cannot be read", shard, method)
-            return ShardLost(f"the answer of {shard} to {method}() cannot be read: {failed!r:.200}; {self._remedy}")
-        try:
-            return check(number, reply)
-        except Exception as wrong:
-            log.error("%s answered %s() with %s", shard, method, wrong)
-            return ShardLost(f"{shard} answered {method}() with {wrong!s:.300}; {self._remedy}")
-
-    @property
-    def _new_server(self) -> str:
-        return "make a new RayServer" + (
-            "; with journal= it would go on by itself" if not self._sharding.journal else ""
-        )
-
-    @property
-    def _remedy(self) -> str:
-        same = "make the call again; if that fails, see that all hosts have the same sparsemean, and "
-        return same + self._new_server
+        self._ending = False  # whether such a change ends the round
 
     def accept(self, round: int, cut: Sequence[Sequence[Piece]]) -> None:
         """Hand each shard its pieces: one row of ``cut`` for each payload, one column for each shard."""
-        self._change("accept", [(self.sequence, round, list(column)) for column in zip(*cut, strict=True)], len(cut))
+        arguments = [(self.sequence, round, list(column)) for column in zip(*cut, strict=True)]
+        self._change("accept", arguments, len(cut), replies.sequence_from(self.sequence + len(cut)))
 
     def forget(self, round: int, node: str) -> None:
         """Drop all that is remembered of a node."""
@@ -118,13 +69,15 @@ class Shards:
         """Fix what nodes go by in the open round."""
         self._change("deal", [(self.sequence, round, terms)] * len(self.actors), 1)
 
-    def _change(self, method: str, arguments: Sequence[tuple[Any, ...]], records: int) -> None:
-        self._under_way = records
-        _all_of(self._asked(method, arguments, _done))
+    def _change(
+        self, method: str, arguments: Sequence[tuple[Any, ...]], records: int, check: Check | None = None
+    ) -> None:
+        self.under_way = [self.sequence + records]
+        first_error_of(self._asking.each(method, arguments, check or _done))
         self._changed(records)
 
     def _changed(self, records: int) -> None:
-        self.sequence, self._under_way, self._ending = self.sequence + records, 0, False
+        self.sequence, self.under_way, self._ending = self.sequence + records, (), False
 
     def summary(self, accepted: Mapping[str, Acceptance]) -> Summary:
         """Summary of the open round over all ranges; ``accepted`` are those who came."""
@@ -132,18 +85,18 @@ class Shards:
         def check(_: int, reply: Any) -> Summary:
             return replies.summary(reply, self._like, accepted, self._finite)
 
-        found: list[Summary] = self._ask("summary", check, self.sequence)
+        found: list[Summary] = self._asking.all("summary", check, self.sequence)
         first = found[0]
         for number, other in enumerate(found):
             if not first.of_same_nodes(other):
                 raise ShardLost(
-                    f"shards 0 and {number} answered summary() with those of different nodes; {self._remedy}"
+                    f"shards 0 and {number} answered summary() with those of different nodes; {self._asking.remedy}"
                 )
         return reduce(add, found)
 
     def end(self, kind: Kind, summary: Summary, most_nodes: int) -> None:
         """End the round in all shards."""
-        self._under_way, self._ending = 1, True
+        self.under_way, self._ending = [self.sequence + 1], True
         self._end(RoundEnd(self.sequence, kind, summary, most_nodes))
         self._changed(1)
         self._round = None if self._round is None else self._round + 1
@@ -152,10 +105,10 @@ class Shards:
         """End the round in every shard; where some disks are full and others not, retry until all have ended it."""
         latest = time.monotonic() + self._timeout
         while True:
-            answers = self._asked("end", [(ending,)] * len(self.actors), _done)
+            answers = self._asking.each("end", [(ending,)] * len(self.actors), _done)
             failed = [answer for answer in answers if isinstance(answer, sm.JournalError)]
             if len(failed) in (0, len(answers)) or time.monotonic() > latest:
-                _all_of(answers)
+                first_error_of(answers)
                 return
             log.warning("round not ended yet: %s", failed[0])
             time.sleep(RETRY)
@@ -181,9 +134,11 @@ class Shards:
             def checked(_: int, reply: Any, size: int = hi - lo) -> Any:
                 return check(reply, round, nodes, size, most, self._finite)
 
-            found: sm.Estimate | None = self._ask_one(number, "result", checked)
+            found: sm.Estimate | None = self._asking.one(number, "result", checked)
             if number and (found is None) != (whole is None):
-                raise ShardLost(f"shards 0 and {number} answered result() for rounds that differ; {self._remedy}")
+                raise ShardLost(
+                    f"shards 0 and {number} answered result() for rounds that differ; {self._asking.remedy}"
+                )
             if found is not None:
                 mean[lo:hi], counts[lo:hi] = found.mean, found.counts
                 whole = found if whole is None else whole
@@ -192,7 +147,7 @@ class Shards:
     def roll(self) -> tuple[Tree, list[Acceptance], Dealt | None]:
         """What the first shard knows but for coordinates, as all of them do."""
         blocks = len(self._sharding.run.blocks)
-        found: tuple[Tree, list[Acceptance], Dealt | None] = self._ask_one(
+        found: tuple[Tree, list[Acceptance], Dealt | None] = self._asking.one(
             0, "roll", lambda _, reply: replies.roll(reply, self._round or 0, blocks)
         )
         return found
@@ -204,23 +159,26 @@ class Shards:
             lo, hi = self._sharding.range(number)
             return replies.vector(reply, hi - lo, self._finite)
 
-        return np.concatenate(self._ask("remembered", check, node))
+        return np.concatenate(self._asking.all("remembered", check, node))
 
     def digests(self) -> list[str]:
         """The digest of each shard."""
-        return self._ask("digest", lambda _, reply: replies.digest(reply))
+        return self._asking.all("digest", lambda _, reply: replies.digest(reply))
 
     def usage(self) -> list[Usage]:
         """What each shard takes."""
-        return self._ask("usage", lambda number, reply: replies.usage(reply, *self._sharding.range(number)))
+        return self._asking.all("usage", lambda number, reply: replies.usage(reply, *self._sharding.range(number)))
 
-    def agree(self) -> list[Status]:
-        """Bring all shards to one state, whenever the last front died: an end is completed, all else is undone."""
-        states: list[Status] = self._ask("status", self._status)
+    def agree(self, era: int = 0) -> list[Status]:
+        """Bring all shards to one state, whatever failed before: an end is completed, what only some have is undone.
+
+        Shards refuse batches of eras before ``era`` from then on.
+        """
+        states: list[Status] = self._asking.all("status", self._status, era)
         newest = max(state.round for state in states)
         if any(state.round < newest for state in states):
             ahead = next(number for number, state in enumerate(states) if state.round == newest)
-            ending = self._ask_one(ahead, "ending", lambda _, reply: replies.ending(reply, self._like))
+            ending = self._asking.one(ahead, "ending", lambda _, reply: replies.ending(reply, self._like))
             behind = {(state.round, state.sequence) for state in states if state.round < newest}
             if ending is None or behind != {(newest - 1, ending.after)}:
                 raise sm.DamagedJournal(
@@ -228,7 +186,7 @@ class Shards:
                     "leaves behind; restore a copy of all their journals"
                 )
             self._end(ending)
-            states = self._ask("status", self._status)
+            states = self._asking.all("status", self._status)
         shortest = min(state.sequence for state in states)
         if any(state.sequence > shortest for state in states):
             if self._sharding.durable_accepts and any(state.before > shortest for state in states):
@@ -236,24 +194,24 @@ class Shards:
                     f"of the shards, some have {shortest + 1} records and some more, which all of them had; restore a "
                     "copy of all their journals"
                 )
-            self._ask("rewind", _done, shortest)
-            states = self._ask("status", self._status)
+            self._asking.all("rewind", _done, shortest)
+            states = self._asking.all("status", self._status)
         if len({(state.round, state.sequence) for state in states}) > 1:
-            raise ShardLost(f"the shards do not come to one state, but to {states!r:.300}; {self._remedy}")
+            raise ShardLost(f"the shards do not come to one state, but to {states!r:.300}; {self._asking.remedy}")
         self.sequence, self._round = shortest, newest
-        self._under_way, self._ending = 0, False
+        self.under_way, self._ending = (), False
         return states
 
     def _status(self, _: int, reply: Any) -> Status:
-        """Where a shard stands: where this front left it, before or after the change under way."""
-        state, last = replies.status(reply), self.sequence + self._under_way
-        if self._round is None:  # a new front knows nothing but that shards without a journal are new, too
+        """Where a shard stands: where this coordinator left it, before or after the change under way."""
+        state, last = replies.status(reply), max(self.under_way, default=self.sequence)
+        if self._round is None:  # a new one knows nothing but that shards without a journal are new, too
             if self._sharding.journal is None and (state.round, state.sequence) != (self._sharding.round, -1):
                 raise ValueError(f"{state}, having only just begun")
             return state
         # With durability "round" a host that lost its power may have lost records that were confirmed.
         kept = self._sharding.durable_accepts or self._sharding.journal is None
-        possible = state.sequence in (self.sequence, last) if kept else state.sequence <= last
+        possible = state.sequence in (self.sequence, *self.under_way) if kept else state.sequence <= last
         if not possible or not self._round <= state.round <= self._round + self._ending:
             raise ValueError(f"{state}, after record {self.sequence} of round {self._round}, which it had confirmed")
         return state
@@ -273,10 +231,3 @@ class Shards:
 def _done(_: int, reply: Any) -> None:
     """The answer to a change says nothing."""
     replies.nothing(reply)
-
-
-def _all_of(answers: list[Any]) -> list[Any]:
-    for answer in answers:
-        if isinstance(answer, Exception):
-            raise answer
-    return answers

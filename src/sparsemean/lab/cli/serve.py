@@ -49,6 +49,11 @@ def serve_command(
     ] = "drop",
     clip: Annotated[float | None, typer.Option(help="Bound on the length of a node's sent values.")] = None,
     memory_bytes: Annotated[str, typer.Option(help="Cap on what is kept of nodes, such as 16GiB.")] = "16GiB",
+    ray: Annotated[
+        str | None, typer.Option(help="Keep rounds in a Ray cluster: its address, auto, or local to start one here.")
+    ] = None,
+    shards: Annotated[int, typer.Option(min=1, help="With --ray: how many processes share the coordinates.")] = 2,
+    fronts: Annotated[int, typer.Option(min=0, help="With --ray: how many processes open and check payloads.")] = 2,
     broadcast_values: Annotated[
         str, typer.Option(help="How a value of the mean travels back: float32, int8, eden-4, …")
     ] = "float32",
@@ -84,6 +89,7 @@ def serve_command(
         from sparsemean.integrations.http.service.process import Service, Settings, Tls, log_to_stderr
     except ModuleNotFoundError as error:
         raise InvalidInput(str(error)) from None
+    from sparsemean.integrations.http.service.cluster import Cluster
     from sparsemean.integrations.http.service.conductor import Policy
     from sparsemean.integrations.http.service.tokens import Secret
 
@@ -103,6 +109,7 @@ def serve_command(
         missing=missing,  # type: ignore[arg-type]
         clip=None if clip is None else Clip(norm=clip),
         memory_bytes=bytes_of(memory_bytes),
+        cluster=None if ray is None else Cluster(ray, shards, fronts),
         broadcast_values=broadcast_values,  # type: ignore[arg-type]
         admin=None if admin_token_file is None else Secret(secret_in(admin_token_file)),
         private=private,

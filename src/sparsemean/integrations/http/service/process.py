@@ -32,6 +32,7 @@ from sparsemean.errors import InvalidInput
 from sparsemean.integrations.http.broadcast import broadcast_run
 from sparsemean.integrations.http.service.app import App
 from sparsemean.integrations.http.service.asking import Admission
+from sparsemean.integrations.http.service.cluster import Cluster
 from sparsemean.integrations.http.service.conductor import Conductor, Policy
 from sparsemean.integrations.http.service.connections import Loop, limited, raise_open_files
 from sparsemean.integrations.http.service.history import History
@@ -88,6 +89,8 @@ class Settings:
         As in ``Server``. History is kept beside it, in ``NAME.history.jsonl``.
     durability, missing, clip, memory_bytes
         As in ``Server``.
+    cluster : Cluster, optional
+        Where rounds are kept that are not in this process.
     broadcast_values : str
         How a value of the mean travels back: float32, or fewer bits.
     admin : Secret, optional
@@ -117,6 +120,7 @@ class Settings:
     missing: Missing = "drop"
     clip: Clip | None = None
     memory_bytes: int = 1 << 34
+    cluster: Cluster | None = None
     broadcast_values: ValueName = "float32"
     admin: Secret | None = None
     private: bool = False
@@ -165,9 +169,10 @@ class Service:
             if conductor is not None:
                 conductor.report(report)  # type: ignore[arg-type]
 
-        server = Server(
+        make = Server if settings.cluster is None else settings.cluster.server
+        server = make(
             settings.run,
-            settings.missing,
+            missing=settings.missing,
             journal=settings.journal,
             durability=settings.durability,
             memory_bytes=settings.memory_bytes,
@@ -207,6 +212,8 @@ class Service:
             conductor.raise_failure()
         finally:
             await conductor.stop()
+            if settings.cluster is not None:
+                settings.cluster.leave()
         log.info("stopped")
 
 
