@@ -160,6 +160,9 @@ def test_a_service_says_what_it_lacks(tmp_path):
         ((*good, "--listen", "127.0.0.1:0", "--estimates", run), "--estimates"),
         ((*good, "--listen", "127.0.0.1:0", "--tls-cert", run, "--tls-key", tmp_path / "no"), "there is no file"),
         ((*good, "--journal", run), "journal"),
+        ((*good, "--shards", 4), "--ray local"),
+        ((*good, "--ray", "nowhere"), "HOST:PORT, or auto, or local"),
+        ((*good, "--ray", "127.0.0.1:1"), "ray start"),
     ):
         done = command("serve", *words)
         assert done.returncode == 2, (words, done.stderr)

@@ -52,8 +52,12 @@ def serve_command(
     ray: Annotated[
         str | None, typer.Option(help="Keep rounds in a Ray cluster: its address, auto, or local to start one here.")
     ] = None,
-    shards: Annotated[int, typer.Option(min=1, help="With --ray: how many processes share the coordinates.")] = 2,
-    fronts: Annotated[int, typer.Option(min=0, help="With --ray: how many processes open and check payloads.")] = 2,
+    shards: Annotated[
+        int | None, typer.Option(min=1, help="With --ray: how many processes share the coordinates; by default 2.")
+    ] = None,
+    fronts: Annotated[
+        int | None, typer.Option(min=0, help="With --ray: how many processes open and check payloads; by default 2.")
+    ] = None,
     broadcast_values: Annotated[
         str, typer.Option(help="How a value of the mean travels back: float32, int8, eden-4, …")
     ] = "float32",
@@ -95,6 +99,9 @@ def serve_command(
 
     if (tls_cert is None) != (tls_key is None) or (client_ca is not None and tls_cert is None):
         raise InvalidInput("TLS takes --tls-cert and --tls-key, and with --client-ca both of these too")
+    if ray is None and not (shards is None and fronts is None):
+        raise InvalidInput("--shards and --fronts are of a Ray cluster; give its address by --ray, or --ray local")
+    of_cluster = {name: given for name, given in (("shards", shards), ("fronts", fronts)) if given is not None}
     host, port = _address(listen)
     settings = Settings(
         run_of(run),
@@ -109,7 +116,7 @@ def serve_command(
         missing=missing,  # type: ignore[arg-type]
         clip=None if clip is None else Clip(norm=clip),
         memory_bytes=bytes_of(memory_bytes),
-        cluster=None if ray is None else Cluster(ray, shards, fronts),
+        cluster=None if ray is None else Cluster(ray, **of_cluster),
         broadcast_values=broadcast_values,  # type: ignore[arg-type]
         admin=None if admin_token_file is None else Secret(secret_in(admin_token_file)),
         private=private,

@@ -28,8 +28,8 @@ class Cluster:
     """
 
     address: str
-    shards: int
-    fronts: int
+    shards: int = 2
+    fronts: int = 2
 
     def server(self, run: Run, **settings: Any) -> Server:
         """Join the cluster, and make a server there with the settings of ``RayServer``."""
