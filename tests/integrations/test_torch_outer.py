@@ -191,6 +191,8 @@ def test_workers_that_differ_are_all_told(four, name, remedy):
         ("half a state", "'round' is missing"),
         ("another size", "a vector of 2225 float32"),
         ("rate", "rate is above 0"),
+        ("another optimiser", "OuterSGD(rate, momentum), got AdamW"),
+        ("a name", "a link takes a Scheme"),
     ],
 )
 def test_what_cannot_be_right_is_refused_with_the_remedy(four, name, message):
@@ -205,6 +207,9 @@ def test_a_worker_is_killed_and_comes_back(tmp_path):
     assert zero["live"] == ["worker-0", "worker-1"]
     assert zero["round"] == one["round"] == 3
     assert_same(zero["without"], one["without"])
+    # Nothing keeps the group, or the next one at the same address would find where workers were.
+    assert "the process group was destroyed" in zero["let go"]
+    assert "the process group was destroyed" in one["let go"]
     assert (zero["changed"], one["changed"], two["changed"]) == (False, False, True)
     for found in (zero, one, two):
         assert (found["last"], found["live again"]) == (5, ["worker-0", "worker-1", "worker-2"])

@@ -241,6 +241,8 @@ def alone_refused(folder: Path) -> dict[str, str]:
         "half a state": told(lambda: outer.load_state_dict({"version": 1})),
         "another size": told(lambda: outer.load_state_dict({**state, "at": torch.zeros(3)})),
         "rate": told(lambda: OuterSGD(rate=0.0)),
+        "another optimiser": told(lambda: OuterMean(model(), link, 1, optimiser=local(model()))),  # type: ignore[arg-type]
+        "a name": told(lambda: GroupLink("auto")),  # type: ignore[arg-type]
     }
 
 
@@ -262,6 +264,7 @@ def killed(folder: Path) -> dict[str, Any]:
             outer.step()
         found = {"live": list(link.live) if rank == 0 else [], "without": whole(net), "round": outer.round}
         dist.destroy_process_group()
+        found["let go"] = told(outer.exchange)
         connect(rank, dist_ranks, folder / "second")
         link.bind()
     found["changed"] = outer.join()

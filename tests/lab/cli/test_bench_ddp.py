@@ -62,6 +62,8 @@ def test_the_table_says_which_links_are_slow_enough(capsys):
 def test_what_cannot_be_measured_is_refused_with_the_remedy(monkeypatch):
     for arguments, remedy in (
         (["--ddp", "--link", "1Mbit"], "leave the others out"),
+        (["--ddp", "--nodes", "4"], "leave the others out"),
+        (["--parameters", "100"], "goes with --ddp"),
         (["--ddp", "--parameters", "100"], "16,384 parameters or more"),
     ):
         done = command("bench", *arguments)

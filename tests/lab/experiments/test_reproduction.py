@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -163,6 +164,20 @@ def test_ctrl_c_ends_all_processes(tmp_path):
     # A worker's command line holds the data folder, which is this test's own.
     commands = [path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if _readable(path)]
     assert not [command for command in commands if str(tmp_path).encode() in command]
+
+
+def test_a_worker_ends_with_its_input_in_the_middle_of_a_setting():
+    """As when the process that had started it is killed."""
+    endless = replace(TINY["quadratic"][0], rounds=10**7)
+    command = [sys.executable, "-c", worker_pool.PROGRAM, json.dumps([sys.path, None])]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as worker:
+        assert worker.stdin is not None
+        try:
+            worker.stdin.write(endless.canonical + "\n")
+            worker.stdin.close()
+            assert worker.wait(60) == 0
+        finally:
+            worker.kill()
 
 
 def _readable(path: Path) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import struct
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -74,6 +75,9 @@ class GroupLink(Link):
         minimum: int = 1,
         seed: int = 0,
     ) -> None:
+        for given in (scheme, down):
+            if not isinstance(given, Scheme | None) or scheme is None:
+                raise InvalidInput(f'a link takes a Scheme, such as named("auto", bytes=70_000); got {given!r:.100}')
         self._scheme, self._down, self._seed = scheme, down, seed
         self.minimum = whole(minimum, "minimum", 1)
         self._name = None if name is None else node_name(name)
@@ -91,7 +95,17 @@ class GroupLink(Link):
             raise InvalidInput("this rank is not in the group; make the link at the ranks that lead a worker alone")
         if "gloo" not in str(dist.get_backend_config(found)):
             raise InvalidInput('the group carries no tensors of the CPU; make one with dist.new_group(backend="gloo")')
-        self.group, self.rank, self._live = found, dist.get_rank(found), []
+        # Kept alive it would outlive destroy_process_group(), and with it the store in which the next group of the same
+        # address would look for the workers, and find where they were.
+        self._group, self.rank, self._live = weakref.ref(found), dist.get_rank(found), []
+
+    @property
+    def group(self) -> dist.ProcessGroup:
+        """That of the workers."""
+        found = self._group()
+        if found is None:
+            raise InvalidInput("the process group was destroyed; make a new one, bind() the link to it, and join()")
+        return found
 
     @property
     def live(self) -> tuple[str, ...]:
@@ -170,6 +184,7 @@ class GroupLink(Link):
             position.round, position.step = ahead.round, ahead.step
 
     def exchange(self, round: int, movement: Floats | None) -> list[Floats | None]:
+        _ = self.group  # refused where it was destroyed, before anything changes
         if not self._live:
             raise LinkBroken("this worker is in no round of the group; call join(), as all workers have to")
         try:

@@ -50,6 +50,11 @@ class OuterMean:
     """
 
     def __init__(self, module: nn.Module, link: Link | None, every: int, optimiser: OuterSGD = DILOCO) -> None:
+        if not isinstance(optimiser, OuterSGD):
+            raise InvalidInput(
+                f"the outer optimiser is an OuterSGD(rate, momentum), got {type(optimiser).__name__}; the one of the "
+                "local steps stays yours, and is not given here"
+            )
         self.every, self.optimiser = whole(every, "every", 1), optimiser
         self.parameters = Parameters(module)
         self.position = optimiser.start(self._checked(self.parameters.read()))

@@ -31,6 +31,7 @@ from sparsemean.wire.values import EXAMPLES, value_kind
 
 
 def bench_command(
+    context: typer.Context,
     dims: Annotated[str, typer.Option(help="Lengths of the vectors: 10k, 1e6, 2^22, with commas.")] = "10k,1e6,2^22",
     shares: Annotated[str, typer.Option(help="Shares of the coordinates, with commas.")] = "0.1%,1%,10%",
     nodes: Annotated[str, typer.Option(help="Numbers of nodes, with commas.")] = "16",
@@ -78,8 +79,11 @@ def bench_command(
             raise InvalidInput(f"{path} is a folder; name a file in it")
     if plot is not None and plot.suffix.removeprefix(".") not in FORMATS:
         raise InvalidInput(f"a plot is written as {', '.join(FORMATS)}, not as {plot.name!r}")
+    given = {name for name in context.params if _is_given(context, name)}
+    if "parameters" in given and not ddp:
+        raise InvalidInput("--parameters goes with --ddp; --dims has the lengths of vectors")
     if ddp:
-        if everything or goals or any(option is not None for option in (link, read_from, against, report, plot)):
+        if given - {"ddp", "parameters", "repeats", "out", "as_json"}:
             raise InvalidInput("--ddp goes with --parameters, --repeats, --out and --json; leave the others out")
         bench_ddp(count_of(parameters), repeats, out, as_json)
         return
@@ -109,6 +113,12 @@ def bench_command(
             Console().print(f"Written: {plain(str(written.resolve()))}", soft_wrap=True, markup=False)
     if not record.complete:
         raise typer.Exit(STOPPED)
+
+
+def _is_given(context: typer.Context, name: str) -> bool:
+    """Whether the option stands on the command line."""
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
 
 
 def _cases(schemes: str, values: str, dims: str, shares: str, nodes: str) -> list[Case]:

@@ -1,7 +1,8 @@
 """A pool of worker processes that run settings in parallel, each with one BLAS thread.
 
 They are started as programs of their own, talk JSON over pipes, and are no part of the terminal's foreground: Ctrl-C
-reaches this process alone, which then ends them. None outlives it for long, because their input ends when it does.
+reaches this process alone, which then ends them. None outlives it, however it dies: their input ends when it does, and
+they with their input.
 """
 
 from __future__ import annotations
