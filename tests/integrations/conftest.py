@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 FOLDER = Path(__file__).parent
+collect_ignore = ["ray_session.py"]  # a program without examples, which imports what stands beside it
 STARTS_ENGINES = (
     "flower_processes",
     "ray",

@@ -74,7 +74,9 @@ def replica(kind: str, name: str, lighthouse: str, port: int, folder: Path) -> N
             local.zero_grad()
             torch.autograd.backward(nn.functional.cross_entropy(net(x), y))
             local.step()
-            alone += manager.num_participants() == 1
+            if manager.num_participants() == 1 and died.exists():
+                alone += 1
+                (folder / "alone").touch()
             if kind == "killed" and name == "b":
                 if not died.exists() and manager.current_step() >= 1:
                     died.touch()
@@ -108,6 +110,10 @@ def play(kind: str, lighthouse: str, folder: Path) -> None:
     try:
         if kind == "killed":
             assert running["b"].wait(150) == 9
+            end = time.monotonic() + 150
+            while not (folder / "alone").exists():  # or b would be back before anybody missed it
+                assert time.monotonic() < end, "waited 150 s for a to go on without b"
+                time.sleep(0.1)
             running["b"] = started("b", 29602)
         codes = {name: process.wait(150) for name, process in running.items()}
         assert set(codes.values()) == {0}, (kind, codes)
